@@ -58,7 +58,11 @@ func MoreAppliers(server mysql.Server, setting func(name string) string) string 
 		case err != nil:
 			continue
 		case n <= 1:
-			return fmt.Sprintf("STOP %s SQL_THREAD; SET GLOBAL %s = %d; START %s SQL_THREAD", v.Word, v.Variable, workers, v.Word)
+			kind := ""
+			if setting("slave_parallel_type") == "DATABASE" { // the default before MySQL 8.0.27: only transactions of different schemas at once
+				kind = "; SET GLOBAL slave_parallel_type = 'LOGICAL_CLOCK'"
+			}
+			return fmt.Sprintf("STOP %s SQL_THREAD; SET GLOBAL %s = %d%s; START %s SQL_THREAD", v.Word, v.Variable, workers, kind, v.Word)
 		}
 		return ""
 	}

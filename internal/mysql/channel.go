@@ -31,14 +31,15 @@ func (s Server) SetReplicaDelay(channel string, seconds int) string {
 	return s.replicaPart("STOP", "SQL_THREAD", channel) + "; " + change + "; " + s.replicaPart("START", "SQL_THREAD", channel)
 }
 
-// CompressChannel says what lets a channel compress what it receives. Sources: MySQL manual, "SOURCE_COMPRESSION_ALGORITHMS"; MariaDB documentation,
-// "slave_compressed_protocol".
-func (s Server) CompressChannel() string {
+// CompressChannel are the statements that let a channel compress what it receives, separated by "; ". Sources: MySQL manual,
+// "SOURCE_COMPRESSION_ALGORITHMS"; MariaDB documentation, "slave_compressed_protocol".
+func (s Server) CompressChannel(channel string) string {
+	stop, start := s.replicaPart("STOP", "IO_THREAD", channel), s.replicaPart("START", "IO_THREAD", channel)
 	if s.atLeast(80018) {
-		_, _, word := s.changeSource("")
-		return word + "_COMPRESSION_ALGORITHMS = 'zstd' of the channel"
+		begin, end, word := s.changeSource(channel)
+		return stop + "; " + begin + word + "_COMPRESSION_ALGORITHMS = 'zstd'" + end + "; " + start
 	}
-	return "SET GLOBAL slave_compressed_protocol = ON, from the next connection on"
+	return "SET GLOBAL slave_compressed_protocol = ON; " + stop + "; " + start
 }
 
 // replicaPart starts or stops one thread of a channel, IO_THREAD or SQL_THREAD.

@@ -13,6 +13,9 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
+// CheapCommits lets a replica commit without waiting for its disk.
+const CheapCommits = "SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 2"
+
 // applying finds what keeps the threads that apply.
 func (f *Facts) applying(add func(Cause)) {
 	if root, share := f.locked(); share >= 0.3 {
@@ -40,7 +43,7 @@ func (f *Facts) applying(add func(Cause)) {
 		add(Cause{Code: "commit", Words: "the appliers wait for their commits: the disk of the logs", weight: holds * c,
 			Evidence: append([]string{fmt.Sprintf("%s of the appliers that had work waited for a commit", digits.Percent(c))}, f.set("sync_binlog", "innodb_flush_log_at_trx_commit")...),
 			NotSeen:  "how long the disk takes", Certain: c >= 0.5,
-			Next: "SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 2 (then a crash of this machine may cost it transactions that it had acknowledged: rebuild it after one)"})
+			Next: CheapCommits + " (then a crash of this machine may cost it transactions that it had acknowledged: rebuild it after one)"})
 	}
 	if c := of(read.ApplierSemiSync); c >= 0.3 {
 		add(Cause{Code: "semisync", Words: "the appliers' commits wait for a replica of this replica", Certain: true, weight: holds * c, Next: "risso semisync status"})
@@ -53,7 +56,7 @@ func (f *Facts) applying(add func(Cause)) {
 	// A thread that applies one event after the other is found idle between them now and then.
 	switch {
 	case threads <= 1 && used >= 0.7:
-		add(Cause{Code: "applier.single", Words: "one thread applies, and is busy all the time", Certain: used >= 0.9, weight: holds / 2 * used,
+		add(Cause{Code: "applier.single", Words: "one thread applies, and is busy all the time", Certain: used >= 0.9, weight: holds*used + 0.1, // several share the wait for a commit
 			Evidence: append([]string{fmt.Sprintf("it was busy in %s of %d looks", digits.Percent(used), len(f.Looks))}, f.appliersSet()...), Next: channels.MoreAppliers(f.Server, f.setting)})
 	case threads > 1 && used >= 0.8:
 		add(Cause{Code: "applier.all", Words: fmt.Sprintf("all %d appliers are busy", threads), Certain: used >= 0.9, weight: holds / 2 * used,
@@ -125,8 +128,11 @@ func (f *Facts) progress() (first, last *read.Applier) {
 func (f *Facts) oneTransaction() (Cause, bool) {
 	mean, threads := f.busy()
 	first, last := f.progress()
-	keyless := ""
+	keyless, hidden := "", ""
 	for _, t := range f.Stuck.Tables {
+		if !t.Keys.Known {
+			hidden = t.Name
+		}
 		if t.Keys.Known && !t.Keys.Primary && !t.Keys.Unique {
 			keyless = t.Name
 		}
@@ -145,6 +151,9 @@ func (f *Facts) oneTransaction() (Cause, bool) {
 			names = append(names, oneline.Of(t.Name))
 		}
 		c.Words += ", on " + strings.Join(names, ", ")
+		if hidden != "" {
+			c.NotSeen = "by which key the rows of " + oneline.Of(hidden) + " are found: the account may not see that table"
+		}
 	} else {
 		c.NotSeen = "which table it is on"
 	}

@@ -85,7 +85,7 @@ func (f *Facts) state(r *Report) State {
 		return Stopped
 	case f.Source != nil && f.Source.Level:
 		return Level
-	case m.Delay > 0 && r.Seconds != nil && !late && (f.Source == nil || !f.Source.Silent):
+	case m.Delay > 0 && r.Seconds != nil && !late && !f.silent():
 		return Delayed
 	case f.Source != nil || outstanding || m.Said > 0:
 		return Behind
@@ -125,7 +125,7 @@ func (f *Facts) forecast(r *Report) {
 		r.Forecast = fmt.Sprintf("the transaction that it is in ends in about %s; how fast it works off what comes then is unknown", digits.Age(left))
 	case !known || f.Span <= 0:
 		r.Forecast = "unknown: the servers do not tell how much it has to apply"
-	case f.Source != nil && f.Source.Silent:
+	case f.silent():
 		r.Course = channels.Course{Way: channels.StandsFast}
 		r.Forecast = "not while nothing comes from the source"
 	case before+written-after <= 0:
@@ -260,6 +260,11 @@ func (f *Facts) silentHeartbeat(add func(Cause)) {
 		NotSeen:  "whether the source has anything to send: " + f.NotAsked, Next: "name the source with --source, or see whether it runs"})
 }
 
+// silent reports whether nothing comes of what the source has, and the replica would take it.
+func (f *Facts) silent() bool {
+	return f.Source != nil && f.Source.Silent && f.doing(read.ApplierRelayFull) == 0
+}
+
 // receiving finds what keeps the source's log from coming.
 func (f *Facts) receiving(r *Report, add func(Cause)) {
 	s := f.Source
@@ -278,7 +283,7 @@ func (f *Facts) receiving(r *Report, add func(Cause)) {
 	came := s.UnreceivedBefore + s.Written - s.Unreceived
 	evidence := []string{fmt.Sprintf("%s of the source's log were not received yet", digits.Bytes(s.Unreceived)),
 		fmt.Sprintf("within %s the source wrote %s, and %s came", digits.Seconds(f.Span), digits.Bytes(max(0, s.Written)), digits.Bytes(max(0, came)))}
-	if s.Silent {
+	if f.silent() {
 		c := Cause{Code: "receiver.silent", Words: "the connection to the source stands, but nothing comes over it: the network, or the source's thread that sends", Certain: true,
 			Evidence: evidence, weight: stops, Next: f.Server.RestartReceiver(r.Channel) + " (connects anew; after replica_net_timeout, or slave_net_timeout, it does so by itself)"}
 		if f.After.Said >= 0 {
@@ -294,7 +299,7 @@ func (f *Facts) receiving(r *Report, add func(Cause)) {
 	}
 	if share := float64(s.Unreceived) / max(1, float64(s.Unapplied)); share > 0.1 {
 		add(Cause{Code: "network", Words: "the source's log comes too slowly: the network between them, or the source's disk", Certain: share > 0.5, Evidence: evidence, weight: holds * share,
-			NotSeen: "which of the two it is", Next: "see the network between the two; a channel that compresses needs less of it (" + f.Server.CompressChannel() + ")"})
+			NotSeen: "which of the two it is", Next: f.Server.CompressChannel(r.Channel) + " (a channel that compresses needs less of the network; see the network between the two)"})
 	}
 }
 

@@ -112,11 +112,15 @@ func TestCodes(t *testing.T) {
 			f.Source.Unreceived, f.Source.UnreceivedBefore = 2900, 2500
 			return f
 		}, "SOURCE_COMPRESSION_ALGORITHMS"},
-		{"commit", Behind, func(f Facts) Facts { return seen(against(f), 5, applier(one, read.ApplierCommits)) }, "sync_binlog = 0"},
+		{"commit", Behind, func(f Facts) Facts {
+			return seen(against(f), 5, applier(worker, read.ApplierCommits), applier(worker, read.ApplierIdle))
+		}, "sync_binlog = 0"},
 		{"order", Behind, func(f Facts) Facts {
 			return seen(against(f), 5, applier(one, read.ApplierFeeds), applier(worker, read.ApplierBusy), applier(worker, read.ApplierInOrder), applier(worker, read.ApplierInOrder))
 		}, "67 %"},
-		{"semisync", Behind, func(f Facts) Facts { return seen(against(f), 5, applier(one, read.ApplierSemiSync)) }, "risso semisync status"},
+		{"semisync", Behind, func(f Facts) Facts {
+			return seen(against(f), 5, applier(worker, read.ApplierSemiSync), applier(worker, read.ApplierIdle))
+		}, "risso semisync status"},
 		{"applier.single", Behind, func(f Facts) Facts {
 			f = seen(against(f), 5, applier(one, read.ApplierBusy))
 			f.Settings["replica_parallel_workers"] = "0"

@@ -40,6 +40,8 @@ var notRun = []struct{ pattern, why string }{
 	{`status_2|customer_status|advise prove`, "an index or a finding that only the reader's own server has"},
 	{`^risso gtid (errant|where|repair)`, "its exit code says what is errant: the command's own test runs them"},
 	{`(replica|source|executed)\.txt|words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
+	{`semisync (on|off) .*--yes`, "writes wait from then on: TestTurn carries it out"},
+	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`…`, "an ellipsis"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }

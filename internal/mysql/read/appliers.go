@@ -58,7 +58,7 @@ var applierWords = []struct {
 	word  string
 	doing ApplierDoing
 }{
-	{"free enough relay log space", ApplierRelayFull}, {"queueing", ApplierQueues}, {"semi-sync", ApplierSemiSync},
+	{"relay log space", ApplierRelayFull}, {"queueing", ApplierQueues}, {"semi-sync", ApplierSemiSync},
 	{"seconds after", ApplierDelayed},
 	{"has read all relay log", ApplierIdle}, {"waiting for an event from coordinator", ApplierIdle}, {"waiting for work from sql thread", ApplierIdle},
 	{"waiting for master to send", ApplierIdle}, {"waiting for source to send", ApplierIdle}, {"waiting for the next event in relay log", ApplierIdle},

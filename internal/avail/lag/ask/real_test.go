@@ -26,9 +26,9 @@ type pair struct {
 	target, sourceAddr mysql.Target
 }
 
-func newPair(t *testing.T, spec string) *pair {
+func newPair(t *testing.T, spec string, settings ...string) *pair {
 	t.Helper()
-	s := sandboxtest.Pair(t, spec)
+	s := sandboxtest.Pair(t, spec, settings...)
 	p := &pair{t: t, primary: s.Nodes[0], replica: s.Nodes[1]}
 	p.source, p.c = sandboxtest.Connect(t, p.primary), sandboxtest.Connect(t, p.replica)
 	p.target, p.sourceAddr = sandboxtest.Target(t, p.replica), sandboxtest.Target(t, p.primary)
@@ -91,6 +91,7 @@ func (p *pair) carryOut(c lag.Cause) {
 func TestCauses(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			p := newPair(t, spec)
 			run(t, p.source, "CREATE TABLE test.t (id INT PRIMARY KEY, v INT); INSERT INTO test.t VALUES (1, 1), (2, 2)")
 			p.level()
@@ -117,6 +118,15 @@ func (p *pair) stopped() {
 		run(t, p.c, r.Causes[0].Next)
 		p.level()
 	}
+	set, err := read.Variables(t.Context(), p.c, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := channels.MoreAppliers(p.c.Server, func(name string) string { return set[name] }); more != "" {
+		run(t, p.c, more)
+	}
+	run(t, p.c, lag.CheapCommits)
+	p.level()
 	// The source is asked at the address that the replica knows: root has no password there, and is refused.
 	if r := p.look(200*time.Millisecond, false); r.State != lag.Applied || len(r.Gaps) == 0 || !strings.Contains(r.Gaps[0].Why, "cannot be asked") {
 		t.Errorf("a source that refuses: got %s, gaps %v, want that it is applied as far as was received, and that the source was not asked", r.State, r.Gaps)
@@ -158,6 +168,13 @@ func (p *pair) locked() {
 		switch {
 		case strings.HasPrefix(c.Next, "KILL"):
 			p.carryOut(c)
+			await.Until(t, func() bool { // MySQL 5.7 has lost a KILL once: the session went on with its transaction
+				r = p.look(200*time.Millisecond, true)
+				if len(r.Causes) > 0 && r.Causes[0].Code == "lock" && r.Causes[0].Next == c.Next {
+					p.carryOut(c)
+				}
+				return r.State == lag.Level
+			}, "an end of the wait: %+v", &r)
 		case strings.HasPrefix(hold, "LOCK") && (c.NotSeen != ""): // MySQL 5.7 and MariaDB do not say who holds it
 			_ = holder.Close()
 		default:
@@ -194,6 +211,11 @@ func (p *pair) keyless(spec string) {
 	for n := 1; n < rows; n *= 2 {
 		run(t, p.source, fmt.Sprintf("INSERT INTO test.keyless SELECT a + %d, v, w FROM test.keyless", n))
 	}
+	everywhere := []string{"PROCESS", "REPLICATION SLAVE", p.c.Server.ReplicaPrivilege(), p.c.Server.LogsPrivilege()}
+	run(t, p.source, "CREATE USER least@localhost IDENTIFIED BY 'Least-1-Pass'; GRANT "+strings.Join(everywhere, ", ")+" ON *.* TO least@localhost; GRANT SELECT ON test.* TO least@localhost")
+	if p.c.Server.TimesTransactions() || !p.c.Server.GTIDsByDomain() {
+		run(t, p.source, "GRANT SELECT ON performance_schema.* TO least@localhost")
+	}
 	p.level()
 	run(t, p.source, "UPDATE test.keyless SET v = v + 1; INSERT INTO test.t VALUES (9000, 1)")
 	r := p.seen("table.no_key")
@@ -201,6 +223,7 @@ func (p *pair) keyless(spec string) {
 	if !strings.Contains(c.Words, "test.keyless") || len(c.Evidence) == 0 || r.State != lag.Behind || r.Seconds == nil || *r.Transactions != 2 {
 		t.Errorf("no key: got %+v", r)
 	}
+	p.least()
 	await.Until(t, func() bool {
 		r = p.look(2*time.Second, true)
 		return r.State == lag.Level || strings.Contains(r.Forecast, "the transaction that it is in ends in about")
@@ -217,10 +240,60 @@ func (p *pair) keyless(spec string) {
 	}
 }
 
+// least: the privileges that docs/lag.md names are enough to see the table without a key. The account was made before the replica was late.
+func (p *pair) least() {
+	t := p.t
+	t.Helper()
+	at := func(n *sandbox.Node) mysql.Target {
+		target, err := mysql.ParseTarget("least:Least-1-Pass@unix(" + n.Socket + ")/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return target
+	}
+	source := at(p.primary)
+	list, err := Replica(t.Context(), Options{Target: at(p.replica), Source: &source, For: 500 * time.Millisecond})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("with few privileges: got %d channels, %v, want 1", len(list), err)
+	}
+	r := lag.Judge("r", list[0])
+	if r.State != lag.Level && (len(r.Gaps) > 0 || len(r.Causes) == 0 || r.Causes[0].Code != "table.no_key" || r.Seconds == nil || r.Bytes == nil) {
+		t.Errorf("with few privileges: got %+v, want table.no_key and no gaps", r)
+	}
+}
+
+// TestRelayFull: an applier that stands lets the relay logs grow to their limit. What keeps the applier comes first, and no network is blamed.
+func TestRelayFull(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, spec, "relay_log_space_limit=1048576", "max_relay_log_size=262144")
+			run(t, p.source, "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)")
+			p.level()
+			holder := sandboxtest.Connect(t, p.replica)
+			run(t, holder, "LOCK TABLES test.t READ")
+			for range 20 {
+				run(t, p.source, "INSERT INTO test.t (v) VALUES (REPEAT(UUID(), 5000))") // 176 KiB
+			}
+			var r lag.Report
+			await.Until(t, func() bool {
+				r = p.look(time.Second, true)
+				return slices.ContainsFunc(r.Causes, func(c lag.Cause) bool { return c.Code == "relay.full" })
+			}, "the cause relay.full: %+v", &r)
+			if r.Causes[0].Code != "lock" || slices.ContainsFunc(r.Causes, func(c lag.Cause) bool { return c.Code == "receiver.silent" || c.Code == "network" }) || strings.Contains(r.Forecast, "source") {
+				t.Errorf("got %q, causes %+v, want the lock first, and no network", r.Forecast, r.Causes)
+			}
+			run(t, holder, "UNLOCK TABLES")
+			p.level()
+		})
+	}
+}
+
 // TestNetwork: a narrow network, one that is dead while the connection stands, and a source that is gone; the forecast is roughly right.
 func TestNetwork(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			p := newPair(t, spec)
 			link := sandboxtest.NewLink(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(p.primary.Port)))
 			_, port, _ := net.SplitHostPort(link.Addr)
@@ -243,7 +316,10 @@ func TestNetwork(t *testing.T) {
 			}
 			began := time.Now()
 			p.level()
-			if took := time.Since(began).Seconds(); took > 2.5*r.Course.Level+5 || took < 0.3*r.Course.Level-5 {
+			took := time.Since(began).Seconds()
+			p.carryOut(r.Causes[0])
+			p.level()
+			if took > 2.5*r.Course.Level+5 || took < 0.3*r.Course.Level-5 {
 				t.Errorf("level after %.1f s, the forecast was %.1f s", took, r.Course.Level)
 			} else {
 				t.Logf("level after %.1f s, the forecast was %.1f s", took, r.Course.Level)

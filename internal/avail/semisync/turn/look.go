@@ -76,6 +76,14 @@ func (g *Group) Close() {
 	}
 }
 
+// Missing is an error about the replicas that were named and could not be asked; nil if there are none.
+func (g *Group) Missing() error {
+	if len(g.o.Replicas) == 0 || len(g.Gaps) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", g.Gaps[0].What, g.Gaps[0].Why)
+}
+
 // connect finds the replicas.
 func (g *Group) connect(ctx context.Context) error {
 	id, err := read.ServerID(ctx, g.primary)

@@ -51,6 +51,9 @@ func (g *Group) On() (*Turn, error) {
 	if g.o.Count > 0 {
 		count = int64(g.o.Count)
 	}
+	if err := g.Missing(); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Names.Count == "" && count > 1:
 		return nil, fmt.Errorf("%d acknowledgements: this server waits for one replica, never for more", count)
@@ -250,9 +253,6 @@ func (g *Group) lifted(ctx context.Context, s *server, f func() error) error {
 		if r.c == s.c {
 			target = r.target
 		}
-	}
-	if _, err := lent().Restore(ctx, target, g.o.State, false); err != nil {
-		return err
 	}
 	loan, err := lent().Borrow(g.o.State, target, s.c.Server, started, "ON")
 	if err != nil {

@@ -1,9 +1,11 @@
 package turn
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,12 +122,14 @@ func (p *pair) insert() <-chan error {
 func TestTurn(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			p := newPair(t, spec)
 			if r := p.look(); r.State != semisync.Off {
 				t.Fatalf("got %s, want off", r.State)
 			}
 			on := p.turn((*Group).On)
 			r := p.state(semisync.InForce)
+			p.killed()
 			if s := r.Source; s.WaitPoint != "AFTER_SYNC" || s.Timeout != semisync.Forever || !s.WaitNone || s.Clients != 1 || len(r.Problems) > 0 || !r.Replicas[0].Side.InForce {
 				t.Errorf("on: got %+v, problems %+v", s, r.Problems)
 			}
@@ -159,6 +163,69 @@ func TestTurn(t *testing.T) {
 				t.Errorf("undone: the replica is still on: %+v", r.Replicas)
 			}
 		})
+	}
+}
+
+// killedEnv makes the test program a process that ends while super_read_only is lifted: the folder of journals, and the server.
+const killedEnv = "RISSO_TEST_LENT"
+
+func TestMain(m *testing.M) {
+	if dir, dsn, is := strings.Cut(os.Getenv(killedEnv), "\n"); is {
+		if err := lendAndDie(dir, dsn); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func lendAndDie(dir, dsn string) error {
+	ctx := context.Background()
+	target, err := mysql.ParseTarget(dsn)
+	if err != nil {
+		return err
+	}
+	c, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return err
+	}
+	started, err := read.Started(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := lent().Borrow(dir, target, c.Server, started, "ON"); err != nil {
+		return err
+	}
+	return c.Exec(ctx, "SET GLOBAL "+guarded+" = OFF")
+}
+
+// killed: what a killed process left lifted is put back by the next one.
+func (p *pair) killed() {
+	t := p.t
+	t.Helper()
+	replica := sandboxtest.Connect(t, p.nodes[1])
+	if replica.Server.ReadOnlyVariable() != guarded {
+		return
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), killedEnv+"="+p.o.State+"\n"+p.nodes[1].DSN)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	is := func() string {
+		set, err := read.Variables(t.Context(), replica, []string{guarded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set[guarded]
+	}
+	if got := is(); got != "OFF" {
+		t.Fatalf("left by a killed process: got %s, want OFF", got)
+	}
+	p.turn((*Group).On) // nothing is to be done but that
+	if got := is(); got != "ON" {
+		t.Errorf("%s afterwards: got %s, want ON", guarded, got)
 	}
 }
 

@@ -16,8 +16,21 @@ type Line struct {
 	Undo  []Statement `json:"undo,omitempty"`
 }
 
+// putBack gives replicas back their super_read_only, which a killed process may have left off.
+func (g *Group) putBack(ctx context.Context) error {
+	for _, r := range g.replicas {
+		if _, err := lent().Restore(ctx, r.target, g.o.State, false); err != nil {
+			return fmt.Errorf("put %s of %s back: %w", guarded, r.name, err)
+		}
+	}
+	return nil
+}
+
 // Run carries a plan out with a journal in the folder of the options, and says where that is. Undo says then how to go back.
 func (t *Turn) Run(ctx context.Context) (journal string, err error) {
+	if err := t.g.putBack(ctx); err != nil {
+		return "", err
+	}
 	d, err := change.NewDiary(t.g.o.State, "semisync")
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package semisync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,7 @@ func (f *statusFlags) run(ctx context.Context, commits bool) error {
 		a.Plan = plan.Words()
 	}
 	if f.output == "json" {
-		return render.JSON(f.Out, a)
+		return errors.Join(render.JSON(f.Out, a), g.Missing())
 	}
 	f.report(a.Report)
 	f.gaps(g)
@@ -86,7 +87,7 @@ func (f *statusFlags) run(ctx context.Context, commits bool) error {
 		fmt.Fprintln(f.Out, "\nplan of the measurement:")
 		screen.Steps(f.Out, plan)
 	}
-	return nil
+	return g.Missing()
 }
 
 // report writes a verdict.

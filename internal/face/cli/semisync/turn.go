@@ -131,9 +131,11 @@ func (f *turnFlags) run(ctx context.Context, counted bool) error {
 		a.After = &after
 	}
 	if f.output == "json" {
-		return render.JSON(f.Out, a)
+		err = render.JSON(f.Out, a)
+	} else {
+		err = f.write(a)
 	}
-	return f.write(a)
+	return errors.Join(err, g.Missing())
 }
 
 // failed says how to go back from what was done.
