@@ -51,10 +51,10 @@ func (t Table) String() string {
 // Costs say what applying a transaction takes. They are assumed: a log has no times of rows. Only what they are to each other matters for a
 // speed-up.
 type Costs struct {
-	Name   string  `json:"by"`
-	Commit float64 `json:"commit_seconds"`
-	Row    float64 `json:"row_seconds"`
-	Byte   float64 `json:"byte_seconds"`
+	Name   string  `json:"by"`             // rows, bytes, or equal: all transactions cost the same
+	Commit float64 `json:"commit_seconds"` // of each transaction, in seconds
+	Row    float64 `json:"row_seconds"`    // of each row, in seconds
+	Byte   float64 `json:"byte_seconds"`   // of each byte, in seconds
 }
 
 // The costs that are tried.

@@ -19,22 +19,22 @@ type Watch struct {
 
 // Worker is what one worker was seen doing, as shares of the looks.
 type Worker struct {
-	Session int64   `json:"session"`
-	Channel string  `json:"channel,omitempty"`
-	Busy    float64 `json:"busy"`     // it applies
-	Commits float64 `json:"commits"`  // it waits for the disk of the logs
-	Locked  float64 `json:"locked"`   // it waits for a lock of the server
-	InOrder float64 `json:"in_order"` // it is done, and waits for the commit of one before
-	Depends float64 `json:"depends"`  // it may not begin before others are done
-	Idle    float64 `json:"idle"`
-	Seen    int     `json:"seen"`    // different transactions that it was found to have finished; it may have finished more
-	Seconds float64 `json:"seconds"` // that those took on average; 0: not known
-	Retries int64   `json:"retries"` // how often those were tried again
+	Session int64   `json:"session"`           // the worker's connection ID
+	Channel string  `json:"channel,omitempty"` // replication channel that it works for, if the server says
+	Busy    float64 `json:"busy"`              // it applies
+	Commits float64 `json:"commits"`           // it waits for the disk of the logs
+	Locked  float64 `json:"locked"`            // it waits for a lock of the server
+	InOrder float64 `json:"in_order"`          // it is done, and waits for the commit of one before
+	Depends float64 `json:"depends"`           // it may not begin before others are done
+	Idle    float64 `json:"idle"`              // it has nothing to do
+	Seen    int     `json:"seen"`              // different transactions that it was found to have finished; it may have finished more
+	Seconds float64 `json:"seconds"`           // that those took on average; 0: not known
+	Retries int64   `json:"retries"`           // how often those were tried again
 }
 
 // Feeder is what the thread that gives transactions to workers was seen doing; without workers it applies by itself.
 type Feeder struct {
-	Busy    float64 `json:"busy"`
+	Busy    float64 `json:"busy"`    // it reads and gives out, or applies by itself
 	Idle    float64 `json:"idle"`    // there is nothing to give out
 	Depends float64 `json:"depends"` // the next one depends on one that is being applied
 	Full    float64 `json:"full"`    // all workers have as much as they can take
@@ -43,10 +43,10 @@ type Feeder struct {
 
 // Oldest is the transaction in work that was seen most often.
 type Oldest struct {
-	Transaction string  `json:"transaction"`
-	Statement   string  `json:"statement,omitempty"`
-	Open        float64 `json:"open_seconds"`
-	Rows        int64   `json:"rows"`
+	Transaction string  `json:"transaction"`         // its GTID; empty if the server does not say
+	Statement   string  `json:"statement,omitempty"` // that is being applied, if there is one
+	Open        float64 `json:"open_seconds"`        // how long it had been open, in seconds
+	Rows        int64   `json:"rows"`                // that it had changed; -1: not known
 }
 
 // Verdict is what keeps a replica from applying faster.
@@ -68,7 +68,7 @@ const (
 
 // Live is what was seen of a replica.
 type Live struct {
-	Looks       int      `json:"looks"`
+	Looks       int      `json:"looks"` // how often the replica was looked at
 	Workers     []Worker `json:"workers"`
 	Feeder      Feeder   `json:"coordinator"`
 	BusyWorkers float64  `json:"busy_workers"` // that apply or commit at the same time, on average

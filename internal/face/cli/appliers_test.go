@@ -315,13 +315,16 @@ func (p applierPair) watched() {
 	}
 	// A worker waits for a lock of a session, and the others, or the one that gives out, for it.
 	p.load(apart)
-	p.run(p.target, "SET GLOBAL "+p.target.Server.ReadOnlyVariable()+" = OFF", "BEGIN", "SELECT * FROM shop.items WHERE id = 0 FOR UPDATE", start[len(start)-1])
+	holder := sandboxtest.Connect(p, p.replica)
+	p.run(p.target, "SET GLOBAL "+p.target.Server.ReadOnlyVariable()+" = OFF")
+	p.run(holder, "BEGIN", "SELECT * FROM shop.items WHERE id = 0 FOR UPDATE")
+	p.run(p.target, start[len(start)-1])
 	await.Until(p, func() bool { a := watch(); return a.Verdict != applier.KeepsUp && a.Verdict != applier.Stopped }, "a replica that waits for a row's lock keeps up")
 	a := watch()
 	if a.Oldest == nil || a.Oldest.Open < 1 {
 		p.Errorf("behind a lock: got %+v, %+v; want the transaction that is open", a, a.Oldest)
 	}
-	p.run(p.target, "COMMIT")
+	p.run(holder, "COMMIT")
 	p.level()
 	out := mustRun(p.T, "appliers", "--live", "--for", "1s", "--dsn", p.replica.DSN)
 	if !strings.Contains(out, "The replica keeps up") || !strings.Contains(out, "WORKER") {

@@ -32,14 +32,14 @@ type LiveAnswer struct {
 
 // The limits of --for, and how often the replica is looked at.
 const (
-	shortest = time.Second
+	shortest = 200 * time.Millisecond
 	longest  = time.Hour
 	every    = 100 * time.Millisecond
 )
 
 func (c *command) watch(ctx context.Context) error {
 	if c.length < shortest || c.length > longest {
-		return fault.Usagef("--for %s: %s to %s", digits.Duration(c.length), digits.Duration(shortest), digits.Duration(longest))
+		return fault.Usagef("--for %s: %s to %s", digits.Duration(c.length), shortest, digits.Duration(longest))
 	}
 	t, err := c.Target()
 	if err != nil {
