@@ -75,13 +75,16 @@ func (f *Facts) appliersSet() []string {
 	return f.set(append(names, "slave_parallel_type", "replica_parallel_type", "slave_parallel_mode")...)
 }
 
+// whoHolds is what to do where the server does not say who holds a lock.
+const whoHolds = "risso top shows who has a transaction open or is idle since before that: LOCK TABLES, FLUSH TABLES WITH READ LOCK and open transactions hold such locks"
+
 func (f *Facts) lock(root blockers.Root, share float64) Cause {
 	c := Cause{Code: "lock", Certain: true, weight: stops / 2, Words: "the applier waits for a lock", Evidence: []string{fmt.Sprintf("seen in %s of %d looks", digits.Percent(share), len(f.Looks))}}
 	w := &root.Wait
 	if w.Waiter == 0 { // its state says so, and the server does not say who holds it
 		c.Evidence = append(f.told(), c.Evidence...)
 		c.NotSeen = "who holds it"
-		c.Next = "risso top shows who has an open transaction or locked tables"
+		c.Next = whoHolds
 		return c
 	}
 	c.Words = "the applier waits for " + blockers.Lock(w) + blockers.InTheWay(w)
@@ -89,6 +92,9 @@ func (f *Facts) lock(root blockers.Root, share float64) Cause {
 		c.NotSeen = "who holds it, for sure"
 	}
 	c.Next = blockers.Kill(w)
+	if w.Maybe && w.Blocker.ID == 0 {
+		c.Words, c.Next = "the applier waits for "+blockers.Lock(w), whoHolds
+	}
 	if words := blockers.Remedy(w); c.Next == "" {
 		c.Next = words
 	} else if words != "" {
@@ -119,8 +125,11 @@ func (f *Facts) progress() (first, last *read.Applier) {
 func (f *Facts) oneTransaction() (Cause, bool) {
 	mean, threads := f.busy()
 	first, last := f.progress()
-	keyless := ""
+	keyless, hidden := "", ""
 	for _, t := range f.Stuck.Tables {
+		if !t.Keys.Known {
+			hidden = t.Name
+		}
 		if t.Keys.Known && !t.Keys.Primary && !t.Keys.Unique {
 			keyless = t.Name
 		}
@@ -139,6 +148,9 @@ func (f *Facts) oneTransaction() (Cause, bool) {
 			names = append(names, oneline.Of(t.Name))
 		}
 		c.Words += ", on " + strings.Join(names, ", ")
+		if hidden != "" {
+			c.NotSeen = "by which key the rows of " + oneline.Of(hidden) + " are found: the account may not see that table"
+		}
 	} else {
 		c.NotSeen = "which table it is on"
 	}

@@ -18,7 +18,7 @@ const slack = 2
 
 // Judge says why a channel is late.
 func Judge(replica string, f Facts) Report {
-	r := Report{Replica: replica, Channel: f.After.Name, Source: f.After.Channel.Source, Delay: f.After.Delay, Gaps: f.Gaps}
+	r := Report{Replica: replica, Channel: f.After.Name, Source: f.After.Channel.Source, Delay: f.After.Delay, Causes: []Cause{}, Gaps: f.Gaps}
 	if f.After.Said >= 0 {
 		r.Said = &f.After.Said
 	}

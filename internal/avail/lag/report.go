@@ -20,8 +20,8 @@ const (
 
 // Report is the verdict on one channel.
 type Report struct {
-	Replica string `json:"replica"`
-	Channel string `json:"channel,omitempty"`
+	Replica string `json:"replica"`           // its name
+	Channel string `json:"channel,omitempty"` // the channel's name, where there are several
 	Source  string `json:"source"`
 	State   State  `json:"state"`
 
@@ -42,9 +42,9 @@ type Report struct {
 
 // Cause is one reason why a channel is late.
 type Cause struct {
-	Code     string   `json:"code"`
+	Code     string   `json:"code"` // as in docs/lag.md
 	Words    string   `json:"words"`
-	Evidence []string `json:"evidence,omitempty"`
+	Evidence []string `json:"evidence,omitempty"` // what speaks for it
 	Certain  bool     `json:"certain"`            // it was seen, not guessed
 	NotSeen  string   `json:"not_seen,omitempty"` // what would have to be known to be certain
 	Next     string   `json:"next,omitempty"`     // a statement or command, or what to do

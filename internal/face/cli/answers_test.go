@@ -35,10 +35,12 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/explain"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
+	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
+	clisemisync "github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
@@ -70,6 +72,10 @@ func answers() []answer {
 		{"index back", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
+		{"lag", "", reflect.TypeFor[clilag.Answer]()},
+		{"semisync status", "", reflect.TypeFor[clisemisync.StatusAnswer]()},
+		{"semisync on", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
+		{"semisync off", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
 		{"accounts", "", reflect.TypeFor[accounts.Report]()},
 		{"accounts rotate", "", reflect.TypeFor[cliaccounts.RotatedAnswer]()},
 		{"advise", "--kept", reflect.TypeFor[cliadvise.KeptAnswer]()},

@@ -38,6 +38,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^risso check [^b]`, "a risso serve, or its exit code says how the machine is: tests/scenario runs them"},
 	{`--fail-on `, "its exit code says how the server is set"},
 	{`status_2|customer_status|advise prove`, "an index or a finding that only the reader's own server has"},
+	{`semisync (on|off) .*--yes`, "writes wait from then on: TestTurn carries it out"},
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`…`, "an ellipsis"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size)\b.*(--config|RISSO)`, "a config file of the reader's"},

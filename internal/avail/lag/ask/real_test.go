@@ -158,6 +158,13 @@ func (p *pair) locked() {
 		switch {
 		case strings.HasPrefix(c.Next, "KILL"):
 			p.carryOut(c)
+			await.Until(t, func() bool { // MySQL 5.7 has lost a KILL once: the session went on with its transaction
+				r = p.look(200*time.Millisecond, true)
+				if len(r.Causes) > 0 && r.Causes[0].Code == "lock" && r.Causes[0].Next == c.Next {
+					p.carryOut(c)
+				}
+				return r.State == lag.Level
+			}, "an end of the wait: %+v", &r)
 		case strings.HasPrefix(hold, "LOCK") && (c.NotSeen != ""): // MySQL 5.7 and MariaDB do not say who holds it
 			_ = holder.Close()
 		default:
@@ -194,6 +201,11 @@ func (p *pair) keyless(spec string) {
 	for n := 1; n < rows; n *= 2 {
 		run(t, p.source, fmt.Sprintf("INSERT INTO test.keyless SELECT a + %d, v, w FROM test.keyless", n))
 	}
+	everywhere := []string{"PROCESS", "REPLICATION SLAVE", p.c.Server.ReplicaPrivilege(), p.c.Server.LogsPrivilege()}
+	run(t, p.source, "CREATE USER least@localhost IDENTIFIED BY 'Least-1-Pass'; GRANT "+strings.Join(everywhere, ", ")+" ON *.* TO least@localhost; GRANT SELECT ON test.* TO least@localhost")
+	if p.c.Server.TimesTransactions() || !p.c.Server.GTIDsByDomain() {
+		run(t, p.source, "GRANT SELECT ON performance_schema.* TO least@localhost")
+	}
 	p.level()
 	run(t, p.source, "UPDATE test.keyless SET v = v + 1; INSERT INTO test.t VALUES (9000, 1)")
 	r := p.seen("table.no_key")
@@ -201,6 +213,7 @@ func (p *pair) keyless(spec string) {
 	if !strings.Contains(c.Words, "test.keyless") || len(c.Evidence) == 0 || r.State != lag.Behind || r.Seconds == nil || *r.Transactions != 2 {
 		t.Errorf("no key: got %+v", r)
 	}
+	p.least()
 	await.Until(t, func() bool {
 		r = p.look(2*time.Second, true)
 		return r.State == lag.Level || strings.Contains(r.Forecast, "the transaction that it is in ends in about")
@@ -214,6 +227,28 @@ func (p *pair) keyless(spec string) {
 	run(t, p.source, strings.ReplaceAll(statement, "`keyless`", "`small`"))
 	if k, err := read.KeysOf(t.Context(), p.source, "test", "small"); err != nil || !k.Primary {
 		t.Errorf("the key that is proposed: got %+v, %v", k, err)
+	}
+}
+
+// least: the privileges that docs/lag.md names are enough to see the table without a key. The account was made before the replica was late.
+func (p *pair) least() {
+	t := p.t
+	t.Helper()
+	at := func(n *sandbox.Node) mysql.Target {
+		target, err := mysql.ParseTarget("least:Least-1-Pass@unix(" + n.Socket + ")/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return target
+	}
+	source := at(p.primary)
+	list, err := Replica(t.Context(), Options{Target: at(p.replica), Source: &source, For: 500 * time.Millisecond})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("with few privileges: got %d channels, %v, want 1", len(list), err)
+	}
+	r := lag.Judge("r", list[0])
+	if r.State != lag.Level && (len(r.Gaps) > 0 || len(r.Causes) == 0 || r.Causes[0].Code != "table.no_key" || r.Seconds == nil || r.Bytes == nil) {
+		t.Errorf("with few privileges: got %+v, want table.no_key and no gaps", r)
 	}
 }
 

@@ -53,8 +53,9 @@ Seconds_Behind_Source alone does not do: it is 0 while nothing comes from the so
 is asked, too, at the address that the replica has for it, with the account of --dsn, or at --source.
 Where that cannot be done the answer says so, and speaks only of what was received.
 
-The account needs ` + "PROCESS and REPLICATION CLIENT (MariaDB: REPLICA MONITOR)" + ` on the replica, and on the source
-REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and REPLICATION SLAVE. Causes and their codes: docs/lag.md.`,
+The account needs PROCESS, REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: REPLICA MONITOR) on
+the replica, and on the source REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and REPLICATION SLAVE.
+Causes and their codes: docs/lag.md.`,
 		Example: `  risso lag --dsn 'risso:secret@tcp(db2:3306)/'
   risso lag --dsn 'risso:secret@tcp(db2:3306)/' --source 'risso:secret@tcp(db1:3306)/' --for 30s
   risso lag --config /etc/risso.yaml --all -o json`,

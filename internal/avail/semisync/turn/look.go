@@ -1,0 +1,174 @@
+// Package turn looks at how a primary and its replicas stand to semi-synchronous replication, switches it on and off by a plan that stops at the
+// first surprise, and measures what commits cost.
+package turn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/semisync"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// Options name the servers.
+type Options struct {
+	Primary  mysql.Target
+	Replicas []mysql.Target // none: those that the primary knows of, with its account
+	State    string         // folder of journals
+	Count    int            // replicas that have to acknowledge; 0: as it is
+}
+
+// Group is a primary with its replicas, connected.
+type Group struct {
+	o        Options
+	primary  *mysql.Conn
+	replicas []*replica
+	settle   time.Duration
+	Facts    semisync.Facts
+	Gaps     []fleet.Trouble // replicas that could not be asked
+}
+
+type replica struct {
+	name   string
+	target mysql.Target
+	c      *mysql.Conn
+	moment read.ReplicaMoment
+}
+
+// nameOf is what a server is called: where it is.
+func nameOf(t mysql.Target) string { return cmp.Or(t.Socket(), t.Address()) }
+
+// patience is how long a server is waited for.
+const patience = 20 * time.Second
+
+// replicaPatience is how long a connection to a replica may take: it may be what is wrong.
+const replicaPatience = 3 * time.Second
+
+// Look connects to them and reads how they stand.
+func Look(ctx context.Context, o Options) (*Group, error) {
+	c, err := mysql.Connect(ctx, o.Primary.WithPatience(patience), nil)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{o: o, primary: c, settle: settle}
+	if err := g.connect(ctx); err != nil {
+		g.Close()
+		return nil, err
+	}
+	if err := g.Read(ctx); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// Close ends the connections.
+func (g *Group) Close() {
+	_ = g.primary.Close()
+	for _, r := range g.replicas {
+		_ = r.c.Close()
+	}
+}
+
+// Missing is an error about the replicas that were named and could not be asked; nil if there are none.
+func (g *Group) Missing() error {
+	if len(g.o.Replicas) == 0 || len(g.Gaps) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", g.Gaps[0].What, g.Gaps[0].Why)
+}
+
+// connect finds the replicas.
+func (g *Group) connect(ctx context.Context) error {
+	id, err := read.ServerID(ctx, g.primary)
+	if err != nil {
+		return fmt.Errorf("ask the primary who it is: %w", err)
+	}
+	targets := g.o.Replicas
+	if len(targets) == 0 {
+		addresses, err := read.ReplicaAddresses(ctx, g.primary)
+		if err != nil {
+			return fmt.Errorf("ask the primary for its replicas: %w", err)
+		}
+		for _, a := range addresses {
+			targets = append(targets, g.o.Primary.WithAddress(a))
+		}
+	}
+	for _, t := range targets {
+		r, err := open(ctx, t, id)
+		if err != nil {
+			g.Gaps = append(g.Gaps, fleet.Trouble{What: "the replica " + nameOf(t), Why: err.Error(), Remedy: "name it with --replica"})
+			continue
+		}
+		g.replicas = append(g.replicas, r)
+	}
+	return nil
+}
+
+var errNotReplica = errors.New("it does not replicate from this primary")
+
+// open connects to a replica, and makes sure that it is one of the primary's.
+func open(ctx context.Context, t mysql.Target, primary string) (*replica, error) {
+	short, cancel := context.WithTimeout(ctx, replicaPatience)
+	defer cancel()
+	c, err := mysql.Connect(short, t.WithPatience(patience), nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &replica{name: nameOf(t), target: t, c: c}
+	list, err := read.ReplicaMoments(short, c)
+	if err == nil {
+		at := slices.IndexFunc(list, func(m read.ReplicaMoment) bool { return m.SourceServerID == primary })
+		if at >= 0 {
+			r.moment = list[at]
+			return r, nil
+		}
+		err = errNotReplica
+	}
+	_ = c.Close()
+	return nil, err
+}
+
+// Read reads again how they stand. The primary's transactions are read first: what its replicas have of them then, they have.
+func (g *Group) Read(ctx context.Context) error {
+	source, err := read.SemiSyncNow(ctx, g.primary)
+	if err != nil {
+		return fmt.Errorf("ask the primary for semi-sync: %w", err)
+	}
+	f := semisync.Facts{Server: g.primary.Server, Primary: nameOf(g.o.Primary), Source: source.Source, Unheard: -1, Measured: g.Facts.Measured}
+	has, err := read.SourceNow(ctx, g.primary)
+	if err != nil {
+		return fmt.Errorf("ask the primary how far it is: %w", err)
+	}
+	var heard mysql.GTIDSet
+	for _, r := range g.replicas {
+		list, err := read.ReplicaMoments(ctx, r.c)
+		if err != nil {
+			return fmt.Errorf("ask %s how far it is: %w", r.name, err)
+		}
+		if at := slices.IndexFunc(list, func(m read.ReplicaMoment) bool { return m.Name == r.moment.Name }); at >= 0 {
+			r.moment = list[at]
+		}
+		side, err := read.SemiSyncNow(ctx, r.c)
+		if err != nil {
+			return fmt.Errorf("ask %s for semi-sync: %w", r.name, err)
+		}
+		one := semisync.Replica{Name: r.name, Side: side.Replica, Receives: r.moment.Receives(), Missing: -1}
+		if !r.moment.Received.Empty() && !has.Executed.Empty() {
+			one.Missing = int64(has.Executed.Ahead(r.moment.Received))
+			heard = heard.Union(r.moment.Received)
+		}
+		f.Replicas = append(f.Replicas, one)
+	}
+	if !heard.Empty() && len(g.Gaps) == 0 {
+		f.Unheard = int64(has.Executed.Ahead(heard))
+	}
+	g.Facts = f
+	return nil
+}

@@ -1,0 +1,282 @@
+package turn
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/semisync"
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// pair is a primary and a replica that reaches it over a link.
+type pair struct {
+	t       *testing.T
+	nodes   []*sandbox.Node
+	primary *mysql.Conn
+	link    *sandboxtest.Link
+	o       Options
+}
+
+func newPair(t *testing.T, spec string) *pair {
+	t.Helper()
+	s := sandboxtest.Pair(t, spec)
+	p := &pair{t: t, nodes: s.Nodes, primary: sandboxtest.Connect(t, s.Nodes[0])}
+	p.link = sandboxtest.NewLink(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Nodes[0].Port)))
+	_, port, _ := net.SplitHostPort(p.link.Addr)
+	replica := sandboxtest.Connect(t, s.Nodes[1])
+	change := "CHANGE MASTER TO MASTER_PORT = " + port
+	if replica.Server.ApplyModeVariable() == "replica_exec_mode" {
+		change = "CHANGE REPLICATION SOURCE TO SOURCE_PORT = " + port
+	}
+	run(t, replica, replica.Server.StopReplica(""), change, replica.Server.StartReplica(""))
+	run(t, p.primary, "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+	p.o = Options{Primary: sandboxtest.Target(t, s.Nodes[0]), Replicas: []mysql.Target{sandboxtest.Target(t, s.Nodes[1])}, State: t.TempDir()}
+	return p
+}
+
+func run(t *testing.T, c *mysql.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// open reads how they stand. The replica may be away.
+func (p *pair) open() *Group {
+	p.t.Helper()
+	g, err := Look(p.t.Context(), p.o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(g.Close)
+	return g
+}
+
+// look is the verdict.
+func (p *pair) look() semisync.Report {
+	p.t.Helper()
+	g, err := Look(p.t.Context(), p.o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer g.Close()
+	return semisync.Judge(g.Facts)
+}
+
+// connected waits until the replica is there.
+func (p *pair) connected() *Group {
+	p.t.Helper()
+	await.Until(p.t, func() bool { r := p.look(); return len(r.Replicas) == 1 && r.Replicas[0].Receives }, "a replica that receives")
+	return p.open()
+}
+
+// turn switches it on or off, as planned.
+func (p *pair) turn(plan func(*Group) (*Turn, error)) *Turn {
+	p.t.Helper()
+	g := p.connected()
+	g.settle = 2 * time.Minute
+	turned, err := plan(g)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	journal, err := turned.Run(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if text, err := os.ReadFile(journal); err != nil || !strings.Contains(string(text), `"finished"`) {
+		p.t.Errorf("journal: got %s, %v, want that it is finished", text, err)
+	}
+	return turned
+}
+
+func (p *pair) state(want semisync.State) semisync.Report {
+	p.t.Helper()
+	var r semisync.Report
+	await.Until(p.t, func() bool { r = p.look(); return r.State == want }, "%s: got %+v", want, &r)
+	return r
+}
+
+// insert writes on the primary; what it returns tells when that is over.
+func (p *pair) insert() <-chan error {
+	p.t.Helper()
+	c, done := sandboxtest.Connect(p.t, p.nodes[0]), make(chan error, 1)
+	go func() { done <- c.Exec(p.t.Context(), "INSERT INTO test.t VALUES ()") }()
+	return done
+}
+
+// TestTurn: on, with settings that lose nothing; measured over a distance; a replica that is gone blocks writes, and what is said ends that; off.
+func TestTurn(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			p := newPair(t, spec)
+			if r := p.look(); r.State != semisync.Off {
+				t.Fatalf("got %s, want off", r.State)
+			}
+			on := p.turn((*Group).On)
+			r := p.state(semisync.InForce)
+			if s := r.Source; s.WaitPoint != "AFTER_SYNC" || s.Timeout != semisync.Forever || !s.WaitNone || s.Clients != 1 || len(r.Problems) > 0 || !r.Replicas[0].Side.InForce {
+				t.Errorf("on: got %+v, problems %+v", s, r.Problems)
+			}
+			if keeps := p.primary.Server.KeepsSettings(); keeps == (len(on.Lines) > 0) {
+				t.Errorf("got %d servers with lines for option files, though the server keeps settings: %t", len(on.Lines), keeps)
+			}
+			set, err := read.Variables(t.Context(), sandboxtest.Connect(t, p.nodes[1]), []string{guarded})
+			if err != nil || set[guarded] == "OFF" {
+				t.Errorf("%s of the replica: got %v, %v, want it as it was", guarded, set, err)
+			}
+			p.measure()
+			p.blocked()
+
+			p.turn((*Group).Off)
+			if r := p.state(semisync.Off); r.Replicas[0].Side.InForce {
+				t.Errorf("off: the replica still acknowledges: %+v", r.Replicas)
+			}
+			if m := p.commits(true); m.Waited != 0 || m.Acked != 0 {
+				t.Errorf("off, at 78 ms: got %+v, want that no commit waits", m)
+			} else {
+				t.Logf("off, at 78 ms a commit takes %.1f ms: %.0f/s", m.Seconds*1e3, 1/m.Seconds)
+			}
+			for _, u := range p.turn((*Group).On).Undo() {
+				node := p.nodes[0]
+				if u.Server == p.nodes[1].Socket {
+					node = p.nodes[1]
+				}
+				run(t, sandboxtest.Connect(t, node), strings.Split(u.Statement, "; ")...)
+			}
+			if r := p.state(semisync.Off); r.Replicas[0].Side.Enabled {
+				t.Errorf("undone: the replica is still on: %+v", r.Replicas)
+			}
+		})
+	}
+}
+
+// distance is how far the replica is away, there and back, in a measurement.
+const distance = 78 * time.Millisecond
+
+// commits measures what they take.
+func (p *pair) commits(far bool) *semisync.Measured {
+	t := p.t
+	t.Helper()
+	if far {
+		p.link.Latency.Store(int64(distance / 2))
+		defer p.link.Latency.Store(0)
+	}
+	g := p.open()
+	plan, err := g.Measure(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := change.Execute(t.Context(), plan, change.Log{}); err != nil {
+		t.Fatal(err)
+	}
+	return g.Facts.Measured
+}
+
+// measure: at 78 ms distance a commit waits for a round trip.
+func (p *pair) measure() {
+	t := p.t
+	t.Helper()
+	near, far := p.commits(false), p.commits(true)
+	if far.Acked < 20 || far.Waited < distance.Seconds() || far.Seconds < far.Waited || near.Waited >= far.Waited {
+		t.Errorf("at 78 ms: got %+v, want 20 acknowledged after a round trip; near: %+v", far, near)
+	}
+	t.Logf("a commit takes %.1f ms, waiting %.1f; at 78 ms %.1f ms, waiting %.1f: %.1f/s", near.Seconds*1e3, near.Waited*1e3, far.Seconds*1e3, far.Waited*1e3, 1/far.Seconds)
+	run(t, p.primary, "CREATE DATABASE "+schema)
+	g := p.open()
+	plan, err := g.Measure(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := change.Execute(t.Context(), plan, change.Log{}); err == nil || !strings.Contains(fmt.Sprint(err), "database exists") {
+		t.Errorf("over what is there: got %v, want an error", err)
+	}
+	run(t, p.primary, "DROP DATABASE "+schema)
+}
+
+const schema = measured // of a measurement
+
+// blocked: without its replica the primary stands, and that is said; the remedy lets it go on.
+func (p *pair) blocked() {
+	t := p.t
+	t.Helper()
+	if err := p.nodes[1].Turn(t.Context(), sandbox.TurnKill); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, func() bool { r := p.look(); return r.Source.Clients == 0 }, "a primary that knows that its replica is gone")
+	written := p.insert()
+	var r semisync.Report
+	await.Until(t, func() bool { r = p.look(); return r.Source.Waiting > 0 }, "a write that waits: %+v", &r)
+	if r.State != semisync.Blocked || len(r.Problems) == 0 || r.Problems[0].Code != "blocked" || !strings.Contains(r.Words, "writes are blocked: 1 session waits") {
+		t.Fatalf("without a replica: got %s, %q, %+v", r.State, r.Words, r.Problems)
+	}
+	if g := p.open(); len(g.Gaps) != 1 || g.Facts.Unheard != -1 {
+		t.Errorf("a replica that cannot be asked: got %+v, %d, want that, and that it is not known what it has", g.Gaps, g.Facts.Unheard)
+	} else if _, err := g.Measure(1); err == nil {
+		t.Error("a measurement that would wait for ever: no error")
+	}
+	select {
+	case err := <-written:
+		t.Fatalf("the write is over: %v, want that it waits", err)
+	default:
+	}
+	statement, _, _ := strings.Cut(r.Problems[0].Next, " (")
+	run(t, p.primary, statement)
+	if err := <-written; err != nil {
+		t.Errorf("the write that waited: %v", err)
+	}
+	if err := p.nodes[1].Turn(t.Context(), sandbox.TurnStart); err != nil {
+		t.Fatal(err)
+	}
+	p.turn((*Group).On)
+	p.state(semisync.InForce)
+}
+
+// TestSurprise: a plan that meets something else than it expects stops, and leaves a primary that waits for nobody.
+func TestSurprise(t *testing.T) {
+	p := newPair(t, "mariadb")
+	g := p.connected()
+	if _, err := (&Group{o: Options{Count: 2}, primary: g.primary, Facts: g.Facts}).On(); err == nil {
+		t.Error("two acknowledgements of MariaDB: no error")
+	}
+	turned, err := g.On()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.settle = time.Second
+	p.link.Rate.Store(-1) // the replica cannot connect anew
+	if _, err := turned.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "0 replicas can acknowledge, 1 are needed") {
+		t.Errorf("got %v, want that no replica can acknowledge", err)
+	}
+	if err := <-p.insert(); err != nil {
+		t.Errorf("a write afterwards: %v", err)
+	}
+	if len(turned.Undo()) == 0 {
+		t.Error("no way back is told")
+	}
+	p.link.Rate.Store(0)
+
+	// This MySQL comes without the plug-ins.
+	p = newPair(t, "mysql-5.7")
+	turned, err = p.connected().On()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := turned.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "0 of ") || len(turned.Undo()) > 0 {
+		t.Errorf("a plug-in that is not there: got %v, undo %v, want that nothing was done", err, turned.Undo())
+	}
+	if len(turned.Lines) != 2 {
+		t.Errorf("lines for option files: got %+v, want those of two servers", turned.Lines)
+	}
+}
