@@ -152,7 +152,7 @@ func advice(w io.Writer, a *Answer) {
 		if i == 0 {
 			fmt.Fprintln(w, "\nWhat helps:")
 		}
-		fmt.Fprintf(w, "  on the %s: %s", x.Where, oneline.Of(x.Why))
+		fmt.Fprintf(w, "  on the %s: %s", x.Where, oneline.Of(x.What))
 		if x.Doubt != "" {
 			fmt.Fprintf(w, "; %s", x.Doubt)
 		}
