@@ -26,7 +26,7 @@ type Options struct {
 	WriteSet bool // try what the log would be with write sets: the source could track them, and may not do so
 	// Key is which row a key is of, as "id=7" of a table; "" if that is not known. Those that occur often should be.
 	Key func(key uint64) (Table, string)
-	// Window is after how many transactions the chain that takes longest is looked at; 0: 65,536.
+	// Window is after how many transactions the chain that takes longest is looked at; 0: 16,384.
 	Window int
 }
 
@@ -76,7 +76,7 @@ func New(o Options) *Study {
 		o.Key = func(uint64) (Table, string) { return Table{}, "" }
 	}
 	if o.Window <= 0 {
-		o.Window = 1 << 16
+		o.Window = 1 << 14
 	}
 	return &Study{o: o, schemas: map[string]*byschema.Set{}, groups: map[Mode]*groups{}, window: newWindow(o.Key)}
 }
