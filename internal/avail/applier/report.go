@@ -117,7 +117,7 @@ func (r *Report) Of(m Mode) (c Curve, ok bool) {
 func (s *Study) Report() Report {
 	s.closeWindow()
 	r := s.report
-	r.Costs, r.Longest, r.Curves, r.Sure = byRows, s.long, []Curve{}, []Sure{}
+	r.Costs, r.Longest, r.Curves, r.Sure = s.byRows, s.long, []Curve{}, []Sure{}
 	if r.Longest == nil {
 		r.Longest = []Long{}
 	}
@@ -126,7 +126,7 @@ func (s *Study) Report() Report {
 		if t.mode == s.trials[0].mode && t.inOrder {
 			r.Sure = append(r.Sure, Sure{t.costs, c.Ceiling, c.Enough})
 		}
-		if t.costs == byRows {
+		if t.costs == s.byRows {
 			r.Curves = append(r.Curves, c)
 		}
 	}

@@ -57,12 +57,20 @@ type Costs struct {
 	Byte   float64 `json:"byte_seconds"`   // of each byte, in seconds
 }
 
-// The costs that are tried.
-var (
-	byRows  = Costs{Name: "rows", Commit: 100e-6, Row: 10e-6}
-	byBytes = Costs{Name: "bytes", Commit: 100e-6, Byte: 50e-9}
-	alike   = Costs{Name: "equal", Commit: 100e-6}
+// What is assumed if nothing else is known: a row that is in memory, and a commit on a disk that has a cache of its own.
+const (
+	CommitTime = 100 * time.Microsecond
+	RowTime    = 10 * time.Microsecond
 )
+
+// rowBytes is how long a row is taken to be, to compare costs by bytes with those by rows.
+const rowBytes = 200
+
+// costsOf are the costs that are tried: the first are those that count.
+func costsOf(commit, row time.Duration) (byRows, byBytes, alike Costs) {
+	c, r := commit.Seconds(), row.Seconds()
+	return Costs{Name: "rows", Commit: c, Row: r}, Costs{Name: "bytes", Commit: c, Byte: r / rowBytes}, Costs{Name: "equal", Commit: c}
+}
 
 // of is what a transaction takes. What a statement that is logged as text took on the source it takes again.
 func (c Costs) of(t *Transaction) float64 {
