@@ -7,10 +7,10 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Advice is a change that pays, and why.
+// Advice is a change that pays.
 type Advice struct {
-	Where      string   `json:"where"` // source or replica
-	Why        string   `json:"why"`
+	Where      string   `json:"where"`           // source or replica
+	What       string   `json:"what"`            // and what it gains
 	Doubt      string   `json:"doubt,omitempty"` // what may make it gain less, or cost something
 	Statements []string `json:"statements"`      // none: it is not a setting
 }
@@ -44,13 +44,13 @@ func (r *Report) Advise(from mysql.Server) []Advice {
 	list = append(list, r.onSource(from)...)
 	c, workers := r.Choice()
 	if c.Enough <= MostWorkers && r.share(HotRow) > serious {
-		list = append(list, Advice{Where: "source", Statements: []string{}, Why: "no setting helps against a row that many transactions change: spread it over several rows that are added up when read, or change it in transactions of its own"})
+		list = append(list, Advice{Where: "source", Statements: []string{}, What: "no setting helps against a row that many transactions change: spread it over several rows that are added up when read, or change it in transactions of its own"})
 	}
 	if c.Enough <= MostWorkers && r.share(LongOne) > serious {
-		list = append(list, Advice{Where: "source", Statements: []string{}, Why: "no setting makes a long transaction shorter: write it in parts of a few thousand rows"})
+		list = append(list, Advice{Where: "source", Statements: []string{}, What: "no setting makes a long transaction shorter: write it in parts of a few thousand rows"})
 	}
 	if workers > 1 {
-		a := Advice{Where: "replica", Statements: from.ApplyWith(workers, string(c.Mode)), Why: fmt.Sprintf("%d workers apply this log %s times as fast as one", workers, digits.Ratio(c.At(workers)))}
+		a := Advice{Where: "replica", Statements: from.ApplyWith(workers, string(c.Mode)), What: fmt.Sprintf("%d workers apply this log %s times as fast as one", workers, digits.Ratio(c.At(workers)))}
 		if c.Enough > MostWorkers {
 			a.Doubt = fmt.Sprintf("the log allows for more than %d workers: processors and disk of the replica are the limit, and --live on it shows whether they are busy", MostWorkers)
 		}
@@ -60,7 +60,7 @@ func (r *Report) Advise(from mysql.Server) []Advice {
 		for _, l := range r.Longest {
 			if l.Bytes > limit {
 				list = append(list, Advice{Where: "replica", Statements: from.QueueForAppliers(roundUp(l.Bytes)),
-					Why:   fmt.Sprintf("a transaction of %s is longer than what is read for one worker by default (%s): the others get nothing to do beside it", digits.Bytes(l.Bytes), digits.Bytes(limit)),
+					What:  fmt.Sprintf("a transaction of %s is longer than what is read for one worker by default (%s): the others get nothing to do beside it", digits.Bytes(l.Bytes), digits.Bytes(limit)),
 					Doubt: "it is memory for each worker"})
 				break
 			}
@@ -97,7 +97,7 @@ func (r *Report) onSource(from mysql.Server) (list []Advice) {
 			better = true
 			n := min(w.Enough, MostWorkers)
 			list = append(list, Advice{Where: "source", Statements: statements,
-				Why:   fmt.Sprintf("transactions that share no row would no longer wait for each other: %s times as fast with %s, instead of %s", digits.Ratio(w.At(n)), digits.Plural(n, "worker", "workers"), digits.Ratio(main.At(n))),
+				What:  fmt.Sprintf("transactions that share no row would no longer wait for each other: %s times as fast with %s, instead of %s", digits.Ratio(w.At(n)), digits.Plural(n, "worker", "workers"), digits.Ratio(main.At(n))),
 				Doubt: "foreign keys, and unique keys beside the primary one, are not in the log: transactions on such tables wait more often; sessions that are open keep what they have"})
 		}
 	}
@@ -106,11 +106,11 @@ func (r *Report) onSource(from mysql.Server) (list []Advice) {
 	}
 	if statements := from.GroupCommits(); !better && !from.AlwaysWriteSets() && r.share(CommitOrder)+r.share(HotTable) > serious && len(statements) > 0 && from.DefaultApplyMode() != string(Optimistic) {
 		list = append(list, Advice{Where: "source", Statements: statements,
-			Why:   "commits that wait a moment for others are logged as one group, whose transactions can be applied at the same time",
+			What:  "commits that wait a moment for others are logged as one group, whose transactions can be applied at the same time",
 			Doubt: "each commit takes up to a millisecond longer; how much larger the groups become is not in the log"})
 	}
 	if float64(r.Unkeyed) > serious*float64(r.Transactions) && r.share(HotTable)+r.share(CommitOrder) > serious {
-		list = append(list, Advice{Where: "source", Why: "transactions on tables without a primary key wait for all before them, and their rows are searched for: give these tables one", Statements: []string{}})
+		list = append(list, Advice{Where: "source", What: "transactions on tables without a primary key wait for all before them, and their rows are searched for: give these tables one", Statements: []string{}})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) < 0.005*max(a, b, 1) }
@@ -309,5 +310,21 @@ func TestBound(t *testing.T) {
 	}
 	if share > 1.0001 || share < 0.5 || len(report.Sure) != 3 {
 		t.Errorf("got %v of the chain explained, %+v", share, report.Sure)
+	}
+}
+
+// TestCosts: where a commit takes much longer than a row, a long transaction weighs less.
+func TestCosts(t *testing.T) {
+	list := []*Transaction{tx(0, 1, 0, "a")}
+	for i := int64(2); i <= 101; i++ {
+		list = append(list, tx(1, i, 1000*(i%2)*(3-i%3)/3, "a", uint64(i)))
+	}
+	list = append(list, tx(1, 102, 100_000, "a", 102))
+	cheap, dear := study(Options{}, list...), study(Options{Commit: time.Second, Row: time.Nanosecond}, list...)
+	if c := dear.Costs; c.Commit != 1 || c.Row != 1e-9 || cheap.Costs.Commit != 100e-6 || cheap.Costs.Row != 10e-6 {
+		t.Errorf("got %+v and %+v", cheap.Costs, c)
+	}
+	if a, b := cheap.Main().At(4), dear.Main().At(4); a > 1.5 || b < 3.7 {
+		t.Errorf("got %v on 4 workers, and %v where commits take long", a, b)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // Point is what a number of workers makes of a log.
 type Point struct {
-	Workers int     `json:"workers"`
-	Speedup float64 `json:"speedup"`
+	Workers int     `json:"workers"` // how many apply
+	Speedup float64 `json:"speedup"` // how many times as fast as one they are
 }
 
 // Curve is what workers gain in one mode.
@@ -20,8 +20,8 @@ type Curve struct {
 	CommitOrder bool    `json:"commit_order"` // commits are in the order of the log
 	AtMost      bool    `json:"at_most"`      // bounds, not a simulation
 	Points      []Point `json:"points"`
-	Ceiling     float64 `json:"ceiling"`
-	Enough      int     `json:"enough"` // the smallest number of workers that reaches 95 % of the ceiling
+	Ceiling     float64 `json:"ceiling"` // the highest speed-up that any number of workers reaches
+	Enough      int     `json:"enough"`  // the smallest number of workers that reaches 95 % of the ceiling
 }
 
 // At is the speed-up with a number of workers, or the next smaller one that was tried.
@@ -64,16 +64,16 @@ type Long struct {
 	Time    time.Time  `json:"time,omitzero"`
 	Rows    int64      `json:"rows"`
 	Bytes   int64      `json:"bytes"`
-	Seconds float64    `json:"seconds_assumed"`
-	DDL     bool       `json:"ddl"`
+	Seconds float64    `json:"seconds_assumed"` // that it takes by the costs that are assumed
+	DDL     bool       `json:"ddl"`             // it changes definitions
 	Tables  []string   `json:"tables"`
 }
 
 // Sure is the range in which the ceiling lies if other costs are assumed.
 type Sure struct {
 	Costs   Costs   `json:"costs"`
-	Ceiling float64 `json:"ceiling"`
-	Enough  int     `json:"enough"`
+	Ceiling float64 `json:"ceiling"` // the highest speed-up with these costs
+	Enough  int     `json:"enough"`  // the smallest number of workers that reaches 95 % of it
 }
 
 // Report is what a log says about parallel appliers.
@@ -117,7 +117,7 @@ func (r *Report) Of(m Mode) (c Curve, ok bool) {
 func (s *Study) Report() Report {
 	s.closeWindow()
 	r := s.report
-	r.Costs, r.Longest, r.Curves, r.Sure = byRows, s.long, []Curve{}, []Sure{}
+	r.Costs, r.Longest, r.Curves, r.Sure = s.byRows, s.long, []Curve{}, []Sure{}
 	if r.Longest == nil {
 		r.Longest = []Long{}
 	}
@@ -126,7 +126,7 @@ func (s *Study) Report() Report {
 		if t.mode == s.trials[0].mode && t.inOrder {
 			r.Sure = append(r.Sure, Sure{t.costs, c.Ceiling, c.Enough})
 		}
-		if t.costs == byRows {
+		if t.costs == s.byRows {
 			r.Curves = append(r.Curves, c)
 		}
 	}

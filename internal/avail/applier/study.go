@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/byschema"
 )
@@ -26,7 +27,9 @@ type Options struct {
 	WriteSet bool // try what the log would be with write sets: the source could track them, and may not do so
 	// Key is which row a key is of, as "id=7" of a table; "" if that is not known. Those that occur often should be.
 	Key func(key uint64) (Table, string)
-	// Window is after how many transactions the chain that takes longest is looked at; 0: 65,536.
+	// Commit and Row are what a transaction takes, and each of its rows in addition; both 0: CommitTime and RowTime.
+	Commit, Row time.Duration
+	// Window is after how many transactions the chain that takes longest is looked at; 0: 16,384.
 	Window int
 }
 
@@ -58,6 +61,9 @@ func (t *trial) run(n need, tx *Transaction, me int32) (by, behalf int32) {
 // Study gathers the transactions of a log. Its memory does not depend on how many there are.
 type Study struct {
 	o       Options
+	byRows  Costs // those that count
+	byBytes Costs
+	alike   Costs
 	begun   bool
 	byGroup bool
 	clocks  clocks
@@ -76,26 +82,31 @@ func New(o Options) *Study {
 		o.Key = func(uint64) (Table, string) { return Table{}, "" }
 	}
 	if o.Window <= 0 {
-		o.Window = 1 << 16
+		o.Window = 1 << 14
 	}
-	return &Study{o: o, schemas: map[string]*byschema.Set{}, groups: map[Mode]*groups{}, window: newWindow(o.Key)}
+	if o.Commit <= 0 && o.Row <= 0 {
+		o.Commit, o.Row = CommitTime, RowTime
+	}
+	s := &Study{o: o, schemas: map[string]*byschema.Set{}, groups: map[Mode]*groups{}, window: newWindow(o.Key)}
+	s.byRows, s.byBytes, s.alike = costsOf(o.Commit, o.Row)
+	return s
 }
 
 // begin finds out by the first transaction which modes there are.
 func (s *Study) begin(t *Transaction) {
 	s.begun, s.byGroup = true, t.ByGroup
 	if !t.ByGroup {
-		s.trials = []*trial{newTrial(Logged, byRows, true, false), newTrial(Logged, byRows, false, false), newTrial(Logged, byBytes, true, false), newTrial(Logged, alike, true, false)}
+		s.trials = []*trial{newTrial(Logged, s.byRows, true, false), newTrial(Logged, s.byRows, false, false), newTrial(Logged, s.byBytes, true, false), newTrial(Logged, s.alike, true, false)}
 		if s.o.WriteSet {
-			s.trials = append(s.trials, newTrial(WriteSet, byRows, true, false))
+			s.trials = append(s.trials, newTrial(WriteSet, s.byRows, true, false))
 		}
 		return
 	}
 	for _, m := range []Mode{Optimistic, Aggressive, Conservative} {
 		s.groups[m] = &groups{mode: m, domains: map[uint32]*groupOrder{}}
 	}
-	s.trials = []*trial{newTrial(Optimistic, byRows, true, true), newTrial(Optimistic, byBytes, true, true), newTrial(Optimistic, alike, true, true),
-		newTrial(Aggressive, byRows, true, true), newTrial(Conservative, byRows, true, true)}
+	s.trials = []*trial{newTrial(Optimistic, s.byRows, true, true), newTrial(Optimistic, s.byBytes, true, true), newTrial(Optimistic, s.alike, true, true),
+		newTrial(Aggressive, s.byRows, true, true), newTrial(Conservative, s.byRows, true, true)}
 }
 
 // NextLog says that another log begins.
@@ -167,7 +178,7 @@ func (s *Study) count(t *Transaction) {
 	if t.Statements {
 		r.Statements++
 	}
-	cost := byRows.of(t)
+	cost := s.byRows.of(t)
 	s.longest(t, cost)
 	var names []string
 	for _, x := range t.Tables {

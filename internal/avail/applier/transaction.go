@@ -51,18 +51,26 @@ func (t Table) String() string {
 // Costs say what applying a transaction takes. They are assumed: a log has no times of rows. Only what they are to each other matters for a
 // speed-up.
 type Costs struct {
-	Name   string  `json:"by"`
-	Commit float64 `json:"commit_seconds"`
-	Row    float64 `json:"row_seconds"`
-	Byte   float64 `json:"byte_seconds"`
+	Name   string  `json:"by"`             // rows, bytes, or equal: all transactions cost the same
+	Commit float64 `json:"commit_seconds"` // of each transaction, in seconds
+	Row    float64 `json:"row_seconds"`    // of each row, in seconds
+	Byte   float64 `json:"byte_seconds"`   // of each byte, in seconds
 }
 
-// The costs that are tried.
-var (
-	byRows  = Costs{Name: "rows", Commit: 100e-6, Row: 10e-6}
-	byBytes = Costs{Name: "bytes", Commit: 100e-6, Byte: 50e-9}
-	alike   = Costs{Name: "equal", Commit: 100e-6}
+// What is assumed if nothing else is known: a row that is in memory, and a commit on a disk that has a cache of its own.
+const (
+	CommitTime = 100 * time.Microsecond
+	RowTime    = 10 * time.Microsecond
 )
+
+// rowBytes is how long a row is taken to be, to compare costs by bytes with those by rows.
+const rowBytes = 200
+
+// costsOf are the costs that are tried: the first are those that count.
+func costsOf(commit, row time.Duration) (byRows, byBytes, alike Costs) {
+	c, r := commit.Seconds(), row.Seconds()
+	return Costs{Name: "rows", Commit: c, Row: r}, Costs{Name: "bytes", Commit: c, Byte: r / rowBytes}, Costs{Name: "equal", Commit: c}
+}
 
 // of is what a transaction takes. What a statement that is logged as text took on the source it takes again.
 func (c Costs) of(t *Transaction) float64 {

@@ -26,6 +26,7 @@ import (
 	cliadvise "github.com/rissodb/risso/internal/face/cli/advise"
 	clialert "github.com/rissodb/risso/internal/face/cli/alert"
 	clialter "github.com/rissodb/risso/internal/face/cli/alter"
+	cliappliers "github.com/rissodb/risso/internal/face/cli/appliers"
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
@@ -98,6 +99,8 @@ func answers() []answer {
 		{"alter plan", "", reflect.TypeFor[alter.Plan]()},
 		{"alter run", "", reflect.TypeFor[clialter.RunAnswer]()},
 		{"alter status", "", reflect.TypeFor[perform.Status]()},
+		{"appliers", "", reflect.TypeFor[cliappliers.Answer]()},
+		{"appliers", "--live", reflect.TypeFor[cliappliers.LiveAnswer]()},
 		{"backup", "", reflect.TypeFor[backup.Answer]()},
 		{"backup", "--dry-run", reflect.TypeFor[dump.Plan]()},
 		{"backup", "--physical", reflect.TypeFor[repo.Header]()},

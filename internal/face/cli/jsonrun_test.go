@@ -112,6 +112,8 @@ var answerRuns = []answerRun{
 	{"binlog follow", "binlog follow --dsn DSN --to PLACE --once", 0},
 	{"binlog list", "binlog list --from PLACE", 0},
 	{"binlog search", "binlog search --from PLACE --table shop.orders", 0},
+	{"appliers", "appliers --from PLACE", 0},
+	{"appliers --live", "appliers --live --for 300ms --dsn REPLICA", 0},
 	{"binlog undo", "binlog undo --from PLACE --gtid GTID", 0},
 	{"binlog apply", "binlog apply --from PLACE --into REPLICA --after GTID --dry-run", 0},
 	{"binlog purge", "binlog purge --from PLACE --keep 1d --dry-run", 0},

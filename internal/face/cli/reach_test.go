@@ -78,7 +78,7 @@ func TestNoServer(t *testing.T) {
 		"restore --from PLACE --into D", "restore --from PLACE --dry-run --into D", "restore --forget --into D",
 		"restore --from PLACE --dry-run --into GOOD --schema test --rename test=other --to-time 2100-01-01 --logs-dsn D",
 		"checksum --dsn D", "checksum --dsn GOOD --replica D", "checksum --dsn GOOD --against D",
-		"binlog list --dsn D", "binlog search --table a.b --dsn D", "binlog undo --gtid 0-1-1 --dsn D", "binlog apply --start binlog.000001:4 --into GOOD --dsn D",
+		"appliers --dsn D", "appliers --live --for 1s --dsn D", "binlog list --dsn D", "binlog search --table a.b --dsn D", "binlog undo --gtid 0-1-1 --dsn D", "binlog apply --start binlog.000001:4 --into GOOD --dsn D",
 		"binlog apply --start binlog.000001:4 --into D --dsn GOOD", "binlog follow --to TMP --dsn D", "binlog follow --once --to TMP --dsn D",
 		"bench prepare point_select --dsn D", "bench cleanup point_select --dsn D", "bench check tpcc --dsn D", "bench run point_select --for 1s --dsn D",
 		"bench run point_select --for 1s --dsn D --failover GOOD",

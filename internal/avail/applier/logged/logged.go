@@ -22,6 +22,8 @@ import (
 type Options struct {
 	// Fill, if set, adds to a table what its log does not have: which columns are its key.
 	Fill func(*binlogevent.Table)
+	// Commit and Row are what a transaction takes, and each of its rows; see applier.Options.
+	Commit, Row time.Duration
 	// From leaves out transactions that were committed before.
 	From time.Time
 	// Tell, if set, hears how many more bytes were read.
@@ -74,7 +76,7 @@ func New(o Options) *Reader {
 // begun is the study, which begins with the first log: what wrote it decides what can be tried.
 func (r *Reader) begun() *applier.Study {
 	if r.study == nil {
-		r.study = applier.New(applier.Options{WriteSet: len(r.server.TrackWriteSets()) > 0, Key: r.hot.name})
+		r.study = applier.New(applier.Options{WriteSet: len(r.server.TrackWriteSets()) > 0, Key: r.hot.name, Commit: r.o.Commit, Row: r.o.Row})
 	}
 	return r.study
 }

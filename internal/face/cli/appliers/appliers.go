@@ -26,6 +26,7 @@ type command struct {
 	since, zone, output string
 	live                bool
 	length              time.Duration
+	commit, row         time.Duration
 }
 
 // recent is how much of a server's logs is read if nothing else is said.
@@ -43,8 +44,8 @@ schema (DATABASE, at most); MariaDB optimistic, aggressive and conservative. It 
 as one worker each number is, the smallest number that reaches 95 % of what any could, and what limits
 it, by name: a row, a table, a long transaction, the order of commits on the source; and what would help.
 
-The time that a transaction takes is assumed: 0.1 ms and 10 µs for each row, and what a statement that is
-logged as text took on its source. How much other costs change the answer is shown. Disks and locks of
+The time that a transaction takes is assumed: 0.1 ms and 10 µs for each row (--commit-time, --row-time), and
+what a statement that is logged as text took on its source. How much other costs change the answer is shown. Disks and locks of
 the replica are not in it: a replica can be slower, not faster. Rows are told apart by their primary keys,
 which the log names only with binlog_row_metadata=FULL: otherwise give --dsn as well as files, or the
 first column is taken for the key.
@@ -67,9 +68,13 @@ for --live see risso grants.
 	flags.ZoneVar(fl, &c.zone)
 	fl.BoolVar(&c.live, "live", false, "watch the workers of the replica that --dsn names")
 	flags.DurationVar(fl, &c.length, "for", 10*time.Second, "with --live: how long to watch")
+	flags.DurationVar(fl, &c.commit, "commit-time", applier.CommitTime, "what applying a transaction takes besides its rows: --live shows what all of it takes")
+	flags.DurationVar(fl, &c.row, "row-time", applier.RowTime, "what applying a row takes")
 	flags.OutputVar(fl, &c.output, "", "text", "json")
 	cmd.MarkFlagsMutuallyExclusive("live", "from")
-	cmd.MarkFlagsMutuallyExclusive("live", "since")
+	for _, other := range []string{"since", "commit-time", "row-time"} {
+		cmd.MarkFlagsMutuallyExclusive("live", other)
+	}
 	return cmd
 }
 
@@ -79,6 +84,9 @@ func (c *command) run(ctx context.Context, args []string) error {
 			return fault.Usagef("--live watches a server: files contradict it")
 		}
 		return c.watch(ctx)
+	}
+	if c.commit <= 0 && c.row <= 0 {
+		return fault.Usagef("--commit-time and --row-time: one of them has to be more than 0")
 	}
 	zone, err := flags.Zone(c.zone)
 	if err != nil {
@@ -156,7 +164,7 @@ func (c *command) study(ctx context.Context, src flags.LogSource, from time.Time
 	for _, f := range files {
 		total += f.Size
 	}
-	r := logged.New(logged.Options{From: from, Fill: fill, Tell: func(n int64) {
+	r := logged.New(logged.Options{From: from, Fill: fill, Commit: c.commit, Row: c.row, Tell: func(n int64) {
 		read += n
 		p.Set(read, total)
 	}})

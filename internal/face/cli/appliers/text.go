@@ -152,7 +152,7 @@ func advice(w io.Writer, a *Answer) {
 		if i == 0 {
 			fmt.Fprintln(w, "\nWhat helps:")
 		}
-		fmt.Fprintf(w, "  on the %s: %s", x.Where, oneline.Of(x.Why))
+		fmt.Fprintf(w, "  on the %s: %s", x.Where, oneline.Of(x.What))
 		if x.Doubt != "" {
 			fmt.Fprintf(w, "; %s", x.Doubt)
 		}
@@ -176,7 +176,7 @@ func sure(w io.Writer, a *Answer) {
 			parts = append(parts, fmt.Sprintf("%s if all transactions take the same", digits.Ratio(s.Ceiling)))
 		}
 	}
-	fmt.Fprintf(w, "\nHow sure: times are assumed. The most that any number of workers gains is %s.\n", strings.Join(parts, ", "))
+	fmt.Fprintf(w, "\nHow sure: times are assumed, %s for a transaction and %s for a row (--commit-time, --row-time). The most that any number of workers gains is %s.\n", digits.Seconds(a.Costs.Commit), digits.Seconds(a.Costs.Row), strings.Join(parts, ", "))
 	if len(a.Guessed) > 0 {
 		fmt.Fprintf(w, "note: the log does not name the primary keys of %s: the first column was taken for it; --dsn, or binlog_row_metadata=FULL, tells\n", oneline.Of(list(a.Guessed)))
 	}
