@@ -152,7 +152,7 @@ func anyMembership(r *rand.Rand) (list []Voter) {
 // half; and two data centres never survive the loss of the one with more votes.
 func TestOnePrimary(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 20000 {
+	for range 5000 {
 		list := anyMembership(r)
 		part := make([]int, len(list)) // 0: it leaves
 		for i := range part {
@@ -190,7 +190,7 @@ func TestOnePrimary(t *testing.T) {
 // TestAgainstAll: the numbers of a plan are those of trying every set of members, and every order in which they crash.
 func TestAgainstAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	for range 3000 {
+	for range 1000 {
 		list := anyMembership(r)
 		if votesOf(list) == 0 {
 			continue

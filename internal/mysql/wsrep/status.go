@@ -177,6 +177,9 @@ func Size(text string) (bytes float64, ok bool) {
 // shownVariables are the variables of Status besides wsrep's.
 var shownVariables = map[string]bool{"innodb_autoinc_lock_mode": true, "binlog_format": true, "default_storage_engine": true, "innodb_flush_log_at_trx_commit": true}
 
+// secretVariables are those of wsrep that may have a password: of Options, those that are plain are told.
+var secretVariables = map[string]bool{"wsrep_provider_options": true, "wsrep_sst_auth": true, "wsrep_notify_cmd": true}
+
 // Parse makes a Status of SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES, whose names are in lower case.
 func Parse(status, variables map[string]string) Status {
 	number := func(name string) float64 {
@@ -216,9 +219,12 @@ func Parse(status, variables map[string]string) Status {
 		}
 	}
 	for name, v := range variables {
-		if (strings.HasPrefix(name, "wsrep_") || shownVariables[name]) && name != "wsrep_provider_options" && name != "wsrep_sst_auth" {
+		if (strings.HasPrefix(name, "wsrep_") || shownVariables[name]) && !secretVariables[name] {
 			s.Variables[name] = v
 		}
+	}
+	if address, _, ok := strings.Cut(s.Variables["wsrep_cluster_address"], "?"); ok { // the provider's options may follow
+		s.Variables["wsrep_cluster_address"] = address
 	}
 	return s
 }
