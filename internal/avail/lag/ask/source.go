@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/lag"
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -61,6 +62,9 @@ const bySource = "name it with --source"
 // fail gives the source up.
 func (s *source) fail(err error) {
 	s.close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s", digits.Span(s.patience))
+	}
 	s.c, s.trouble.Why, s.trouble.Remedy = nil, "it cannot be asked: "+err.Error(), cmp.Or(fleet.RemedyOf(err), bySource)
 }
 
