@@ -214,5 +214,5 @@ func (f *Facts) cost() string {
 		mean := s.TxMicros / float64(s.TxWaits) / 1e6
 		return fmt.Sprintf("by the server's counters a commit that waited did so for %s on average: at most %s on one session", digits.Seconds(mean), digits.Rate(1/math.Max(mean, 1e-9)))
 	}
-	return "unknown: no commit has waited since the server started; --measure makes some"
+	return "unknown: no commit has waited since the server started; --measure-commits makes some"
 }

@@ -92,7 +92,7 @@ var answerRuns = []answerRun{
 	{"alter status", "alter status --dsn DSN", 0},
 	{"lag", "lag --dsn REPLICA --source DSN --for 300ms", 0},
 	{"semisync on", "semisync on --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
-	{"semisync status", "semisync status --dsn DSN --replica REPLICA --measure --commits 2", 0},
+	{"semisync status", "semisync status --dsn DSN --replica REPLICA --measure-commits 2", 0},
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"map --faults", "map --faults --dsn DSN", 0},
 	{"size", "size --dsn DSN", 0},

@@ -3,6 +3,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,6 +24,8 @@ type Options struct {
 	Target mysql.Target
 	Source *mysql.Target // nil: the address that the replica knows its source by, with the account of Target
 	For    time.Duration // between the two moments
+	// Patience is how long the source is waited for: it may be what is wrong. 0: three seconds.
+	Patience time.Duration
 }
 
 // every is how long it is between two looks at the appliers, and lockEvery how many looks are one at locks as well.
@@ -31,7 +34,7 @@ const (
 	lockEvery = 3
 )
 
-// sourcePatience is how long the source is waited for: it may be what is wrong.
+// sourcePatience is how long the source is waited for, where nobody says otherwise.
 const sourcePatience = 3 * time.Second
 
 // settings are those of a replica that bear on how fast it applies.
@@ -115,7 +118,7 @@ func (r *replica) findSources(ctx context.Context, list []read.ReplicaMoment) {
 		if r.o.Source != nil {
 			t = *r.o.Source
 		}
-		all.Go(func() { r.sources[i] = connect(ctx, t, m) })
+		all.Go(func() { r.sources[i] = connect(ctx, t, m, cmp.Or(r.o.Patience, sourcePatience)) })
 	}
 	all.Wait()
 }

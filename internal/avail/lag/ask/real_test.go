@@ -48,7 +48,7 @@ func run(t *testing.T, c *mysql.Conn, statements string) {
 // look looks at the replica for a while.
 func (p *pair) look(long time.Duration, source bool) lag.Report {
 	p.t.Helper()
-	o := Options{Target: p.target, For: long}
+	o := Options{Target: p.target, For: long, Patience: time.Minute}
 	if source {
 		o.Source = &p.sourceAddr
 	}
@@ -252,7 +252,7 @@ func (p *pair) least() {
 		return target
 	}
 	source := at(p.primary)
-	list, err := Replica(t.Context(), Options{Target: at(p.replica), Source: &source, For: 500 * time.Millisecond})
+	list, err := Replica(t.Context(), Options{Target: at(p.replica), Source: &source, For: 500 * time.Millisecond, Patience: time.Minute})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("with few privileges: got %d channels, %v, want 1", len(list), err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/lag"
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -20,14 +21,15 @@ import (
 type source struct {
 	target        mysql.Target
 	c             *mysql.Conn // nil: it cannot
+	patience      time.Duration
 	trouble       fleet.Trouble
 	before, after read.SourceMoment
 }
 
 // connect finds a channel's source. Whoever else answers at the address is not asked.
-func connect(ctx context.Context, t mysql.Target, m read.ReplicaMoment) *source {
-	s := &source{target: t.WithPatience(sourcePatience), trouble: fleet.Trouble{What: "the source " + m.Channel.Source}}
-	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
+func connect(ctx context.Context, t mysql.Target, m read.ReplicaMoment, patience time.Duration) *source {
+	s := &source{target: t.WithPatience(patience), patience: patience, trouble: fleet.Trouble{What: "the source " + m.Channel.Source}}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := mysql.Connect(ctx, s.target, nil)
 	if err != nil {
@@ -60,6 +62,9 @@ const bySource = "name it with --source"
 // fail gives the source up.
 func (s *source) fail(err error) {
 	s.close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s", digits.Span(s.patience))
+	}
 	s.c, s.trouble.Why, s.trouble.Remedy = nil, "it cannot be asked: "+err.Error(), cmp.Or(fleet.RemedyOf(err), bySource)
 }
 
@@ -68,7 +73,7 @@ func (s *source) look(ctx context.Context, into *read.SourceMoment) {
 	if s.c == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	m, err := read.SourceNow(ctx, s.c)
 	if err != nil {
@@ -83,7 +88,7 @@ func (s *source) facts(ctx context.Context, before, after read.ReplicaMoment) *l
 	if s.c == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*sourcePatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.patience)
 	defer cancel()
 	logs, err := mysql.Logs(ctx, s.c)
 	if err != nil {
@@ -157,7 +162,7 @@ func (s *source) first(ctx context.Context, m read.ReplicaMoment) (*transaction,
 	scan := scanner{applied: m.Applied}
 	end, bytes := time.Now().Add(firstTime), 0
 	for range firstEvents {
-		raw, _, err := d.Next(sourcePatience)
+		raw, _, err := d.Next(s.patience)
 		if errors.Is(err, wire.ErrEndOfLogs) {
 			if scan.found == nil {
 				return nil, errors.New("the source's log has nothing behind what is applied")

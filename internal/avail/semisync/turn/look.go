@@ -22,6 +22,8 @@ type Options struct {
 	Replicas []mysql.Target // none: those that the primary knows of, with its account
 	State    string         // folder of journals
 	Count    int            // replicas that have to acknowledge; 0: as it is
+	// Patience is how long a connection to a replica may take: it may be what is wrong. 0: three seconds.
+	Patience time.Duration
 }
 
 // Group is a primary with its replicas, connected.
@@ -47,7 +49,7 @@ func nameOf(t mysql.Target) string { return cmp.Or(t.Socket(), t.Address()) }
 // patience is how long a server is waited for.
 const patience = 20 * time.Second
 
-// replicaPatience is how long a connection to a replica may take: it may be what is wrong.
+// replicaPatience is how long a connection to a replica may take, where nobody says otherwise.
 const replicaPatience = 3 * time.Second
 
 // Look connects to them and reads how they stand.
@@ -101,7 +103,7 @@ func (g *Group) connect(ctx context.Context) error {
 		}
 	}
 	for _, t := range targets {
-		r, err := open(ctx, t, id)
+		r, err := open(ctx, t, id, cmp.Or(g.o.Patience, replicaPatience))
 		if err != nil {
 			g.Gaps = append(g.Gaps, fleet.Trouble{What: "the replica " + nameOf(t), Why: err.Error(), Remedy: "name it with --replica"})
 			continue
@@ -114,8 +116,8 @@ func (g *Group) connect(ctx context.Context) error {
 var errNotReplica = errors.New("it does not replicate from this primary")
 
 // open connects to a replica, and makes sure that it is one of the primary's.
-func open(ctx context.Context, t mysql.Target, primary string) (*replica, error) {
-	short, cancel := context.WithTimeout(ctx, replicaPatience)
+func open(ctx context.Context, t mysql.Target, primary string, limit time.Duration) (*replica, error) {
+	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := mysql.Connect(short, t.WithPatience(patience), nil)
 	if err != nil {

@@ -16,23 +16,20 @@ import (
 )
 
 // The schema and the table of a measurement, which nobody else has.
-const (
-	measured = "risso_semisync_measure"
-	most     = 1000
-)
+const measured = "risso_semisync_measure"
+
+// MostCommits is the most that are made.
+const MostCommits = 1000
 
 // Measure plans some commits on the primary, one after the other, in a schema of their own that is dropped at the end. They replicate.
 func (g *Group) Measure(commits int) (change.Plan, error) {
-	if commits < 1 || commits > most {
-		return nil, fmt.Errorf("%d commits: 1 to %d", commits, most)
-	}
 	if g.Facts.Source.InForce && g.Facts.Source.Clients < g.Facts.Source.Count {
 		return nil, fleet.WithRemedy(errors.New("commits wait for acknowledgements that nobody can give: a measurement would wait, too"), "risso semisync status says what to do")
 	}
 	table := mysql.Quote(measured) + ".commits"
 	return change.Plan{
 		{What: "CREATE DATABASE " + measured, Why: "with one table; it replicates", Do: func(ctx context.Context) error {
-			err := g.primary.Exec(ctx, "CREATE DATABASE /* risso: semisync --measure */ "+mysql.Quote(measured))
+			err := g.primary.Exec(ctx, "CREATE DATABASE /* risso: semisync status */ "+mysql.Quote(measured))
 			if mysql.ErrorNumber(err) == errno.DatabaseExists {
 				return fleet.WithRemedy(fmt.Errorf("create a schema for the measurement: %w", err), "if no other measurement runs: DROP DATABASE "+measured)
 			} else if err != nil {
@@ -70,7 +67,7 @@ func (g *Group) commit(ctx context.Context, table string, commits int) error {
 	}
 	began := time.Now()
 	for i := range commits {
-		if err := g.primary.Exec(ctx, fmt.Sprintf("INSERT /* risso: semisync --measure */ INTO %s VALUES (%d)", table, i)); err != nil {
+		if err := g.primary.Exec(ctx, fmt.Sprintf("INSERT /* risso: semisync status */ INTO %s VALUES (%d)", table, i)); err != nil {
 			return fmt.Errorf("commit for the measurement: %w", err)
 		}
 	}

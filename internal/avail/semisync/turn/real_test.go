@@ -42,7 +42,7 @@ func newPair(t *testing.T, spec string) *pair {
 	}
 	run(t, replica, replica.Server.StopReplica(""), change, replica.Server.StartReplica(""))
 	run(t, p.primary, "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY)")
-	p.o = Options{Primary: sandboxtest.Target(t, s.Nodes[0]), Replicas: []mysql.Target{sandboxtest.Target(t, s.Nodes[1])}, State: t.TempDir()}
+	p.o = Options{Primary: sandboxtest.Target(t, s.Nodes[0]), Replicas: []mysql.Target{sandboxtest.Target(t, s.Nodes[1])}, State: t.TempDir(), Patience: time.Minute}
 	return p
 }
 

@@ -18,8 +18,8 @@ import (
 
 type statusFlags struct {
 	group
-	measure, dryRun bool
-	commits         int
+	dryRun  bool
+	commits int
 }
 
 func newStatus(s screen.Streams) *cobra.Command {
@@ -31,28 +31,30 @@ func newStatus(s screen.Streams) *cobra.Command {
 the server's counters, and what would be lost if the primary died at this moment. When writes are
 blocked because nobody can acknowledge them, it says so, and what ends that.
 
---measure makes some commits on the primary, in a schema of its own that is dropped at the end, and
+--measure-commits makes so many commits on the primary, in a schema that is dropped at the end, and
 says what each of them took and how much of that was waiting. They replicate. With --dry-run it
 only prints what it would do.`,
 		Example: `  risso semisync status --dsn 'risso:secret@tcp(db1:3306)/'
   risso semisync status --dsn 'risso:secret@tcp(db1:3306)/' --replica 'risso:secret@tcp(db2:3306)/' -o json
-  risso semisync status --dsn 'risso:secret@tcp(db1:3306)/' --measure --commits 100`,
+  risso semisync status --dsn 'risso:secret@tcp(db1:3306)/' --measure-commits 50`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.Flags().Changed("commits"))
+			return f.run(cmd.Context(), cmd.Flags().Changed("measure-commits"))
 		},
 	}
 	f.bind(cmd)
 	fl := cmd.Flags()
-	fl.BoolVar(&f.measure, "measure", false, "make commits, and say what they take")
-	fl.IntVar(&f.commits, "commits", 50, "how many, with --measure")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "with --measure: print what it would do, and do not do it")
+	fl.IntVar(&f.commits, "measure-commits", 0, "make so many commits, and say what they take")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "with --measure-commits: print what it would do, and do not do it")
 	return cmd
 }
 
-func (f *statusFlags) run(ctx context.Context, commits bool) error {
-	if !f.measure && (f.dryRun || commits) {
-		return fault.Usagef("--dry-run and --commits are for --measure")
+func (f *statusFlags) run(ctx context.Context, measure bool) error {
+	switch {
+	case !measure && f.dryRun:
+		return fault.Usagef("--dry-run is for --measure-commits")
+	case measure && (f.commits < 1 || f.commits > turn.MostCommits):
+		return fault.Usagef("--measure-commits %d: 1 to %d", f.commits, turn.MostCommits)
 	}
 	o, err := f.options()
 	if err != nil {
@@ -64,7 +66,7 @@ func (f *statusFlags) run(ctx context.Context, commits bool) error {
 	}
 	defer g.Close()
 	var plan change.Plan
-	if f.measure {
+	if measure {
 		if plan, err = g.Measure(f.commits); err != nil {
 			return err
 		}

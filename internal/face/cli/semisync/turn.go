@@ -18,7 +18,7 @@ import (
 type turnFlags struct {
 	group
 	on, dryRun, yes bool
-	count           int
+	acks            int
 }
 
 func newOn(s screen.Streams) *cobra.Command {
@@ -40,12 +40,12 @@ back, and leaves no primary that waits for nobody.
 ` + fault.Help,
 		Example: `  risso semisync on --dsn 'risso:secret@tcp(db1:3306)/' --dry-run
   risso semisync on --dsn 'risso:secret@tcp(db1:3306)/' --replica 'risso:secret@tcp(db2:3306)/' --yes
-  risso semisync on --dsn 'risso:secret@tcp(db1:3306)/' --count 2 --yes`,
+  risso semisync on --dsn 'risso:secret@tcp(db1:3306)/' --acks 2 --yes`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.Flags().Changed("count")) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.Flags().Changed("acks")) },
 	}
 	f.bindTurn(cmd)
-	cmd.Flags().IntVar(&f.count, "count", 0, "replicas that have to acknowledge a commit; not on MariaDB (default: as it is, at first 1)")
+	cmd.Flags().IntVar(&f.acks, "acks", 0, "replicas that have to acknowledge a commit; not on MariaDB (default: as it is, at first 1)")
 	return cmd
 }
 
@@ -77,21 +77,21 @@ func (f *turnFlags) bindTurn(cmd *cobra.Command) {
 	fl.StringVar(&f.state, "state", "", "folder of the journal (default "+home.State("semisync")+")")
 }
 
-// mostCount is more replicas than a primary has.
-const mostCount = 100
+// mostAcks is more replicas than a primary has.
+const mostAcks = 100
 
-func (f *turnFlags) run(ctx context.Context, counted bool) error {
+func (f *turnFlags) run(ctx context.Context, given bool) error {
 	switch {
 	case f.dryRun && f.yes:
 		return fault.Usagef("either --dry-run or --yes")
-	case counted && (f.count < 1 || f.count > mostCount):
-		return fault.Usagef("--count %d: 1 to %d", f.count, mostCount)
+	case given && (f.acks < 1 || f.acks > mostAcks):
+		return fault.Usagef("--acks %d: 1 to %d", f.acks, mostAcks)
 	}
 	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	o.Count = f.count
+	o.Count = f.acks
 	g, err := turn.Look(ctx, o)
 	if err != nil {
 		return err
