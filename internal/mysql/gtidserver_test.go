@@ -53,7 +53,7 @@ func TestGTIDServers(t *testing.T) {
 				}
 				return set
 			}
-			for range 400 {
+			for range 200 {
 				x, y := drawSet(r, spec == "mysql-9.7"), drawSet(r, spec == "mysql-9.7")
 				a, b := parse(x), parse(y)
 				for _, q := range []struct{ what, ask, got string }{

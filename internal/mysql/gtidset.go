@@ -381,7 +381,7 @@ func without(a, b []interval) []interval {
 	if len(b) == 0 {
 		return slices.Clone(a)
 	}
-	out, j := make([]interval, 0, len(a)+len(b)), 0 // each of b parts at most one
+	out, j := make([]interval, 0, len(a)+min(len(b), 4*len(a))), 0 // each of b parts at most one
 	for _, v := range a {
 		for j < len(b) && b[j].to < v.from {
 			j++

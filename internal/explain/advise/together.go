@@ -229,11 +229,11 @@ func errant(m, source *Member) []Finding {
 	f := Finding{Object: object, Severity: fleet.SeverityWarning, What: "the replica has transactions that its source " + source.Name + " has not: " + extra,
 		Why:      "its rows are others than the source's; if it becomes the source, other replicas ask it for these transactions, and stop if its logs do not have them any more",
 		Evidence: []string{object + " here has " + extra, "on " + source.Name + ": " + shown(source.Later)}, Cost: Cost{Risk: "a failover breaks replicas"},
-		Advice: "compare its rows by risso checksum, which can mend them"}
+		Advice: "risso gtid errant says what they changed, risso gtid repair plans how the replica gets rid of them; then risso checksum --mend makes its rows equal"}
 	if statement := source.EmptyTransactions(numbers, mostErrant); statement != "" {
-		f.Advice += "; then let the source have the transactions as empty ones. On " + source.Name + ": " + statement
+		f.Advice += ". The repair lets the source have them as empty transactions. On " + source.Name + ": " + statement
 	} else {
-		f.Advice += "; then make it anew from a backup of the source before it may become the source"
+		f.Advice += ". Where that refuses, make the replica anew from a backup of the source before it may become the source"
 	}
 	if m.ByDomain() {
 		f.Sure, f.Doubt = Likely, "a source that was made from a backup without its binary log does not know what it had"
