@@ -27,7 +27,7 @@ const (
 func (r *Report) Choice() (c Curve, workers int) {
 	c = r.Main()
 	for _, m := range []Mode{Aggressive} { // it gains where Optimistic spares what waited once
-		if x, ok := r.Of(m); ok && x.Ceiling > pays*c.Ceiling {
+		if x, ok := r.Of(m); ok && x.At(MostWorkers) > pays*c.At(MostWorkers) {
 			c = x
 		}
 	}
@@ -92,7 +92,7 @@ func (r *Report) share(kind Kind) (sum float64) {
 func (r *Report) onSource(from mysql.Server) (list []Advice) {
 	main := r.Main()
 	better := false
-	if w, ok := r.Of(WriteSet); ok && w.Ceiling > pays*main.Ceiling {
+	if w, ok := r.Of(WriteSet); ok && w.At(MostWorkers) > pays*main.At(MostWorkers) {
 		if statements := from.TrackWriteSets(); len(statements) > 0 {
 			better = true
 			n := min(w.Enough, MostWorkers)
@@ -101,7 +101,7 @@ func (r *Report) onSource(from mysql.Server) (list []Advice) {
 				Doubt: "foreign keys, and unique keys beside the primary one, are not in the log: transactions on such tables wait more often; sessions that are open keep what they have"})
 		}
 	}
-	if c, ok := r.Of(Conservative); ok && c.Ceiling > main.Ceiling/pays { // the groups are large enough
+	if c, ok := r.Of(Conservative); ok && c.At(MostWorkers) > main.At(MostWorkers)/pays { // the groups are large enough
 		return list
 	}
 	if statements := from.GroupCommits(); !better && !from.AlwaysWriteSets() && r.share(CommitOrder)+r.share(HotTable) > serious && len(statements) > 0 && from.DefaultApplyMode() != string(Optimistic) {

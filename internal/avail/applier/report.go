@@ -85,7 +85,7 @@ type Report struct {
 	From         time.Time `json:"from,omitzero"`
 	To           time.Time `json:"to,omitzero"`
 	Unkeyed      int64     `json:"unkeyed"`    // transactions with rows that no key tells apart
-	Statements   int64     `json:"statements"` // transactions that are logged as text
+	Statements   int64     `json:"statements"` // transactions that changed rows by statements logged as text
 	Costs        Costs     `json:"costs"`
 	// Curves has the mode that the log is for first; of MariaDB that is optimistic.
 	Curves  []Curve           `json:"curves"`

@@ -175,7 +175,7 @@ func (s *Study) count(t *Transaction) {
 	if t.Unkeyed {
 		r.Unkeyed++
 	}
-	if t.Statements {
+	if t.Statements && !t.DDL {
 		r.Statements++
 	}
 	cost := s.byRows.of(t)

@@ -25,7 +25,7 @@ type Transaction struct {
 	DDL     bool
 	Rows    int64
 	Bytes   int64
-	Seconds float64 // that its statements took where they were run first, in whole seconds, of those that are logged as text
+	Seconds float64 // that its statements took at least where they were run first, of those that are logged as text
 	Tables  []Table
 	Keys    []uint64 // of the rows that it changed; see Unkeyed
 	// Unkeyed: it changed rows that no key tells apart, or more than Keys has.

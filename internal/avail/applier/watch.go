@@ -213,7 +213,7 @@ func (l *Live) verdict() Verdict {
 		return LockWaits
 	case mean.InOrder > most:
 		return Ordered
-	case mean.Busy > 1-most/2 || f.Full > most:
+	case mean.Busy > 1-most || f.Full > most:
 		return AllBusy
 	case f.Busy > 1-most:
 		return Feeding

@@ -39,6 +39,7 @@ func TestWatch(t *testing.T) {
 		"a long one, nothing else":   {[][]read.Applier{{atRest, applying(2), resting(3), resting(4)}}, OneBusy, 1},
 		"a long one, others behind":  {[][]read.Applier{{atRest, applying(2), waiting(3), waiting(4)}}, Ordered, 1},
 		"all busy":                   {[][]read.Applier{{feeder(read.ApplierFeeds, "Waiting for replica workers to process their queues"), applying(2), applying(3)}}, AllBusy, 2},
+		"all have some (MariaDB)":    {[][]read.Applier{{atRest, applying(2), applying(3), waiting(4)}}, AllBusy, 2},
 		"what the next depends on":   {[][]read.Applier{{feeder(read.ApplierFeeds, "Waiting for dependent transaction to commit"), applying(2), resting(3)}}, Dependent, 1},
 		"the group before (MariaDB)": {[][]read.Applier{{atRest, applying(2), work(3, read.ApplierInOrder, "Waiting for prior transaction to start commit before starting next transaction"), work(4, read.ApplierInOrder, "Waiting for prior transaction to start commit before starting next transaction")}}, Dependent, 1},
 		"locks":                      {[][]read.Applier{{atRest, work(2, read.ApplierLocked, "Waiting for table metadata lock"), resting(3)}}, LockWaits, 0},

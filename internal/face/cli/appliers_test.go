@@ -160,7 +160,7 @@ func (p applierPair) free() {
 	}
 	statements := p.source.Server.TrackWriteSets()
 	told := slices.ContainsFunc(a.Advice, func(x applier.Advice) bool { return x.Where == "source" && slices.Equal(x.Statements, statements) })
-	if len(statements) > 0 && told != (best.Ceiling > 1.25*a.Main().Ceiling) {
+	if len(statements) > 0 && told != (best.At(applier.MostWorkers) > 1.25*a.Main().At(applier.MostWorkers)) {
 		p.Errorf("write sets: advised %v, for %v instead of %v", told, best.Ceiling, a.Main().Ceiling)
 	}
 	if len(statements) > 0 {

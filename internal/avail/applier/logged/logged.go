@@ -3,6 +3,7 @@
 package logged
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,14 +259,17 @@ func (r *Reader) query(e *binlogevent.Event) error {
 		return nil
 	}
 	r.t.Statements = true
-	r.t.Seconds += float64(q.ExecSeconds)
+	if q.ExecSeconds > 0 { // seconds begun, not passed: 1 may be a millisecond before the clock struck and one after
+		r.t.Seconds += float64(q.ExecSeconds - 1)
+	}
 	if change, ok := (sqltext.Dialect{}).ReadChange(string(q.Text)); ok {
 		for _, n := range slices.Concat(change.Names, change.To) {
-			schema := n.Schema
-			if schema == "" {
-				schema = q.Schema
+			switch {
+			case change.InSchema():
+				r.touch(applier.Table{Schema: cmp.Or(n.Schema, q.Schema), Name: n.Name})
+			case change.Kind == "DATABASE":
+				r.touch(applier.Table{Schema: n.Name})
 			}
-			r.touch(applier.Table{Schema: schema, Name: n.Name})
 		}
 	} else if q.Schema != "" {
 		r.touch(applier.Table{Schema: q.Schema})

@@ -52,8 +52,9 @@ first column is taken for the key.
 
 --live watches the workers of the replica --dsn instead: how busy each of them is, and what it waits for.
 
-Nothing is changed. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR);
-for --live see risso grants.
+Nothing is changed. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR),
+and any privilege on the tables to see their keys; for --live PROCESS, REPLICATION CLIENT (MariaDB: REPLICA
+MONITOR) and SELECT on performance_schema.
 
 ` + fault.Help,
 		Example: `  risso appliers binlog.000017 binlog.000018

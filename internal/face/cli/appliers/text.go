@@ -178,10 +178,10 @@ func sure(w io.Writer, a *Answer) {
 	}
 	fmt.Fprintf(w, "\nHow sure: times are assumed, %s for a transaction and %s for a row (--commit-time, --row-time). The most that any number of workers gains is %s.\n", digits.Seconds(a.Costs.Commit), digits.Seconds(a.Costs.Row), strings.Join(parts, ", "))
 	if len(a.Guessed) > 0 {
-		fmt.Fprintf(w, "note: the log does not name the primary keys of %s: the first column was taken for it; --dsn, or binlog_row_metadata=FULL, tells\n", oneline.Of(list(a.Guessed)))
+		fmt.Fprintf(w, "note: the log does not name the primary keys of %s: the first column was taken for it; --dsn with a privilege on them, or binlog_row_metadata=FULL, tells\n", oneline.Of(list(a.Guessed)))
 	}
 	if a.Statements > 0 {
-		fmt.Fprintf(w, "note: %s changed data by statements that are logged as text: which rows is not known, and what they took only in whole seconds\n", digits.Counted(a.Statements, "transaction"))
+		fmt.Fprintf(w, "note: %s changed data by statements that are logged as text: which rows is not known\n", digits.Counted(a.Statements, "transaction"))
 	}
 	if a.Before > 0 {
 		fmt.Fprintf(w, "note: %s before that time left out\n", digits.Counted(a.Before, "transaction"))
