@@ -133,9 +133,10 @@ metric, and says in words what is going on.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), incident.New(s), events.NewEvents(s), events.NewEvent(s),
-		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s), galera.New(s),
+		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
-		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s), topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s),
+		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
+		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s),
 		sandbox.New(), accounts.New(s), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
