@@ -38,7 +38,7 @@ type Node struct {
 
 // Failure is why a server, or a part of what it knows, was not seen.
 type Failure struct {
-	Kind string `json:"kind"` // refused, timeout, denied, unresolved, full, host_blocked, other; binlog_reader: it reads a binary log, and no server answers
+	Kind string `json:"kind"` // refused, timeout, hung (it takes connections and says nothing), login, unreachable, full, dropped, tls, privilege, other; no_address: nobody tells it; other_server: another one answers there
 	Text string `json:"text"`
 }
 
@@ -68,6 +68,7 @@ type Facts struct {
 	Connections Connections     `json:"connections"`
 	Waiting     map[string]int  `json:"waiting,omitempty"` // sessions by their state, as far as it says that they cannot go on
 	Durable     Durable         `json:"durable"`
+	Numbers     Numbers         `json:"auto_increment"`
 	Unknown     []fleet.Trouble `json:"unknown,omitempty"` // what it did not tell
 }
 
@@ -123,6 +124,9 @@ type SemiSync struct {
 	Replicas       int           `json:"replicas"`           // that acknowledge
 	Unacknowledged int64         `json:"unacknowledged"`     // commits since the start that were not waited for
 	WaitSessions   int           `json:"wait_sessions"`      // that wait for an acknowledgement now
+	// SourceSetting and ReplicaSetting are the variables that switch it on, which have names of two ages; "": the server does not know them.
+	SourceSetting  string `json:"source_setting,omitempty"`
+	ReplicaSetting string `json:"replica_setting,omitempty"`
 }
 
 // Applier is how a replica is set to apply.
@@ -197,6 +201,12 @@ type Durable struct {
 	FlushRedo string `json:"flush_log_at_trx_commit,omitempty"`
 }
 
+// Numbers is which AUTO_INCREMENT numbers a server gives: Offset, and from there on each Step.
+type Numbers struct {
+	Step   int `json:"increment"` // 0: not known
+	Offset int `json:"offset"`
+}
+
 // Link is that a node replicates from another.
 type Link struct {
 	Replica int `json:"replica"` // index into Nodes
@@ -205,6 +215,8 @@ type Link struct {
 	Channel *Channel `json:"channel,omitempty"`
 	// Missing is how many of the source's transactions the replica has not applied, by GTID; nil: not known.
 	Missing *uint64 `json:"missing,omitempty"`
+	// Frozen is for how long, at the least, nothing came of what the source had when it was asked, though the channel says that it receives; 0: it came, or is not known.
+	Frozen time.Duration `json:"frozen_ns,omitempty"`
 }
 
 // Surprise is something that does not fit together.

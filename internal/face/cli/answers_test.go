@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
-	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/checksum"
@@ -40,6 +39,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	clitopology "github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
@@ -155,7 +155,8 @@ func answers() []answer {
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
-		{"topology", "", reflect.TypeFor[topology.Topology]()},
+		{"topology", "", reflect.TypeFor[clitopology.Answer]()},
+		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

@@ -36,7 +36,7 @@ func replicationStopped(r *round) {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
 		if e := ch.Error(); e.Text != "" {
-			c.tail, c.about = failure(e), caseOf(e)
+			c.tail, c.about = failure(e), e.Case()
 			advice := ""
 			c.remedy, advice = goOn(r.Snapshot, ch)
 			c.tail += advice
@@ -51,32 +51,11 @@ func replicationStopped(r *round) {
 	}
 }
 
-// caseOf tells the errors of a channel apart: by their number, and the transaction or the place in the source's log.
-func caseOf(e fleet.ReplicaError) string {
-	switch {
-	case e.GTID != "":
-		return fmt.Sprintf("error %d in %s", e.Number, e.GTID)
-	case e.Log != "":
-		return fmt.Sprintf("error %d at %s:%d", e.Number, e.Log, e.Pos)
-	}
-	return fmt.Sprintf("error %d", e.Number)
-}
-
 // failure says at what a channel stopped: the error's number, the transaction, the table and key, the server's words.
 func failure(e fleet.ReplicaError) string {
 	text := ": "
-	if e.Number != 0 {
-		text = fmt.Sprintf(": error %d", e.Number)
-		if e.GTID != "" {
-			text += " in transaction " + e.GTID
-		}
-		if e.Table != "" {
-			text += " on table " + e.Table
-		}
-		if e.Key != "" {
-			text += ", key " + e.Key
-		}
-		text += ": "
+	if words := e.Words(); words != "" {
+		text += words + ": "
 	}
 	return text + cut(e.Text, 400)
 }
