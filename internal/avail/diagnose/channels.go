@@ -71,7 +71,7 @@ func (v *view) late(k int) {
 		d.see("of which %s are wanted", digits.Span(time.Duration(l.Channel.Delay)*time.Second))
 	}
 	if l.Missing != nil {
-		d.see("%s of %s are not applied", digits.Counted(int64(min(*l.Missing, 1<<62)), "transaction"), v.name(l.Source))
+		d.see("not applied: %s of %s", digits.Counted(int64(min(*l.Missing, 1<<62)), "transaction"), v.name(l.Source))
 	}
 	a := v.Nodes[l.Replica].Applier
 	if a.Workers > 1 {
@@ -185,10 +185,10 @@ func (v *view) stop(k int, ch fleet.Channel, id int64) {
 // waiting says how much a channel has not applied.
 func (v *view) waiting(d *Diagnosis, l *topology.Link) {
 	if l.Missing != nil && *l.Missing > 0 {
-		d.see("%s of %s are not applied", digits.Counted(int64(min(*l.Missing, 1<<62)), "transaction"), v.name(l.Source))
+		d.see("not applied: %s of %s", digits.Counted(int64(min(*l.Missing, 1<<62)), "transaction"), v.name(l.Source))
 	}
 	if l.Channel.Unapplied > 0 {
-		d.see("%s of the source's log are received and not applied", digits.Bytes(l.Channel.Unapplied))
+		d.see("received and not applied: %s of the source's log", digits.Bytes(l.Channel.Unapplied))
 	}
 }
 

@@ -17,12 +17,12 @@ import (
 
 // Diagnosis is that a code holds.
 type Diagnosis struct {
-	Code       string         `json:"code"`
+	Code       string         `json:"code"` // as the table has it
 	Severity   fleet.Severity `json:"severity"`
-	Nodes      []string       `json:"nodes"`             // names: first whom it is about
-	Subject    string         `json:"subject,omitempty"` // tells diagnoses of one code and server apart: the channel, the other server
-	What       string         `json:"what"`              // one sentence
-	Evidence   []string       `json:"evidence,omitempty"`
+	Nodes      []string       `json:"nodes"`                // names: first whom it is about
+	Subject    string         `json:"subject,omitempty"`    // tells diagnoses of one code and server apart: the channel, the other server
+	What       string         `json:"what"`                 // one sentence
+	Evidence   []string       `json:"evidence,omitempty"`   // by what it was seen, in sentences
 	Certain    string         `json:"certain"`              // what is certain
 	NotSeen    string         `json:"not_seen"`             // what is not seen; "-": nothing that matters
 	Next       string         `json:"next"`                 // what to do, in words
@@ -38,7 +38,7 @@ type Diagnosis struct {
 
 // Cause is another diagnosis.
 type Cause struct {
-	Code string `json:"code"`
+	Code string `json:"code"` // as the table has it
 	Node string `json:"node"`
 }
 

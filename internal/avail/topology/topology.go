@@ -45,15 +45,15 @@ type Failure struct {
 // Facts is what a server told of itself. What it did not tell is empty, and Unknown says why.
 type Facts struct {
 	fleet.Server
-	UUID     string        `json:"server_uuid,omitempty"`
+	UUID     string        `json:"server_uuid,omitempty"` // of MySQL; MariaDB has none
 	ServerID string        `json:"server_id,omitempty"`
 	Hostname string        `json:"hostname,omitempty"`
 	Port     int           `json:"port,omitempty"`
 	DataDir  string        `json:"datadir,omitempty"`
 	Reported string        `json:"reported,omitempty"` // report_host:report_port, under which it wants to be known
-	Started  time.Time     `json:"started,omitzero"`
-	Asked    time.Time     `json:"asked_at,omitzero"` // when, by this machine's clock
-	Took     time.Duration `json:"took_ns,omitempty"` // how long it took to answer all
+	Started  time.Time     `json:"started,omitzero"`   // when it was started
+	Asked    time.Time     `json:"asked_at,omitzero"`  // when, by this machine's clock
+	Took     time.Duration `json:"took_ns,omitempty"`  // how long it took to answer all
 	// Skew is by how much its clock is ahead of this machine's, at the least: what may be the network's is left out.
 	Skew        time.Duration   `json:"skew_ns,omitempty"`
 	Writes      Writes          `json:"writes"`
@@ -74,10 +74,10 @@ type Facts struct {
 
 // Writes is who may write.
 type Writes struct {
-	ReadOnly bool `json:"read_only"`
-	Super    bool `json:"super_read_only"` // those with SUPER may not, either
-	Offline  bool `json:"offline_mode"`
-	InnoDB   bool `json:"innodb_read_only"`
+	ReadOnly bool `json:"read_only"`        // accounts without special privileges may not
+	Super    bool `json:"super_read_only"`  // those with SUPER may not, either
+	Offline  bool `json:"offline_mode"`     // clients without special privileges are sent away
+	InnoDB   bool `json:"innodb_read_only"` // InnoDB was started read-only
 }
 
 // Open reports whether accounts without special privileges may write.
@@ -85,24 +85,23 @@ func (w Writes) Open() bool { return !w.ReadOnly && !w.Super && !w.Offline && !w
 
 // BinaryLog is how a server logs what changes.
 type BinaryLog struct {
-	On       bool   `json:"on"`
-	Updates  bool   `json:"log_replica_updates"` // it logs what it applies as a replica
-	Format   string `json:"format,omitempty"`    // ROW, MIXED, STATEMENT
-	Image    string `json:"row_image,omitempty"`
-	Checksum string `json:"checksum,omitempty"`
-	File     string `json:"file,omitempty"` // where it writes now
-	Pos      int64  `json:"pos,omitempty"`  // bytes
-	Oldest   string `json:"oldest,omitempty"`
-	Packed   bool   `json:"compressed_transactions,omitempty"`
-	Filter   string `json:"filter,omitempty"` // binlog_do_db and binlog_ignore_db
+	On       bool   `json:"on"`                                // it writes one
+	Updates  bool   `json:"log_replica_updates"`               // it logs what it applies as a replica
+	Format   string `json:"format,omitempty"`                  // ROW, MIXED, STATEMENT
+	Image    string `json:"row_image,omitempty"`               // FULL, MINIMAL, NOBLOB: what of a row is logged
+	Checksum string `json:"checksum,omitempty"`                // CRC32, NONE
+	File     string `json:"file,omitempty"`                    // where it writes now
+	Pos      int64  `json:"pos,omitempty"`                     // bytes
+	Packed   bool   `json:"compressed_transactions,omitempty"` // transactions are compressed
+	Filter   string `json:"filter,omitempty"`                  // binlog_do_db and binlog_ignore_db
 }
 
 // GTIDs is which transactions a server has.
 type GTIDs struct {
-	ByDomain bool   `json:"by_domain"` // as MariaDB's are
-	Mode     string `json:"mode,omitempty"`
-	Strict   bool   `json:"strict,omitempty"`
-	Domain   string `json:"domain,omitempty"`
+	ByDomain bool   `json:"by_domain"`          // as MariaDB's are
+	Mode     string `json:"mode,omitempty"`     // gtid_mode
+	Strict   bool   `json:"strict,omitempty"`   // gtid_strict_mode
+	Domain   string `json:"domain,omitempty"`   // gtid_domain_id
 	Executed string `json:"executed,omitempty"` // gtid_executed; of MariaDB gtid_current_pos
 	State    string `json:"state,omitempty"`    // MariaDB's gtid_binlog_state
 	Logged   string `json:"logged,omitempty"`   // MariaDB's gtid_binlog_pos
@@ -113,30 +112,30 @@ type GTIDs struct {
 
 // SemiSync is semi-synchronous replication. Enabled is what is set, Active what is in force now.
 type SemiSync struct {
-	SourceEnabled  bool          `json:"source_enabled"`
-	SourceActive   bool          `json:"source_active"`
-	ReplicaEnabled bool          `json:"replica_enabled"`
-	ReplicaActive  bool          `json:"replica_active"`
+	SourceEnabled  bool          `json:"source_enabled"`       // as a source, it is to wait
+	SourceActive   bool          `json:"source_active"`        // it waits now
+	ReplicaEnabled bool          `json:"replica_enabled"`      // as a replica, it is to acknowledge
+	ReplicaActive  bool          `json:"replica_active"`       // it acknowledges now
 	Point          string        `json:"wait_point,omitempty"` // AFTER_SYNC, AFTER_COMMIT
-	Timeout        time.Duration `json:"timeout_ns,omitempty"`
-	WaitFor        int           `json:"wait_for,omitempty"` // acknowledgements that a commit waits for
-	WaitNobody     bool          `json:"wait_no_replica"`    // commits wait though fewer replicas are connected
-	Replicas       int           `json:"replicas"`           // that acknowledge
-	Unacknowledged int64         `json:"unacknowledged"`     // commits since the start that were not waited for
-	WaitSessions   int           `json:"wait_sessions"`      // that wait for an acknowledgement now
+	Timeout        time.Duration `json:"timeout_ns,omitempty"` // how long a commit waits, in nanoseconds
+	WaitFor        int           `json:"wait_for,omitempty"`   // acknowledgements that a commit waits for
+	WaitNobody     bool          `json:"wait_no_replica"`      // commits wait though fewer replicas are connected
+	Replicas       int           `json:"replicas"`             // that acknowledge
+	Unacknowledged int64         `json:"unacknowledged"`       // commits since the start that were not waited for
+	WaitSessions   int           `json:"wait_sessions"`        // that wait for an acknowledgement now
 	// SourceSetting and ReplicaSetting are the variables that switch it on, which have names of two ages; "": the server does not know them.
 	SourceSetting  string `json:"source_setting,omitempty"`
-	ReplicaSetting string `json:"replica_setting,omitempty"`
+	ReplicaSetting string `json:"replica_setting,omitempty"` // likewise
 }
 
 // Applier is how a replica is set to apply.
 type Applier struct {
-	Workers  int    `json:"workers"`
-	Mode     string `json:"mode,omitempty"`
-	Ordered  bool   `json:"preserve_commit_order"`
-	Recovery bool   `json:"relay_log_recovery"`
-	SkipErr  string `json:"skip_errors,omitempty"`
-	ExecMode string `json:"exec_mode,omitempty"`
+	Workers  int    `json:"workers"`               // threads; 0: one
+	Mode     string `json:"mode,omitempty"`        // how it applies in parallel: LOGICAL_CLOCK, DATABASE; of MariaDB optimistic and the like
+	Ordered  bool   `json:"preserve_commit_order"` // it commits in the order of the source
+	Recovery bool   `json:"relay_log_recovery"`    // after a crash it fetches its relay logs again
+	SkipErr  string `json:"skip_errors,omitempty"` // errors that it passes over
+	ExecMode string `json:"exec_mode,omitempty"`   // STRICT; IDEMPOTENT: it passes over rows that are missing, or there already
 }
 
 // Channel is a source that a server replicates from.
@@ -146,13 +145,13 @@ type Channel struct {
 	Behind         *int   `json:"behind_seconds,omitempty"`   // as the server says; nil: it does not
 	Delay          int    `json:"delay_seconds,omitempty"`    // that it is configured to stay behind
 	IOState        string `json:"io_state,omitempty"`         // in the server's words
-	SQLState       string `json:"sql_state,omitempty"`
-	Received       string `json:"received,omitempty"` // GTIDs: Retrieved_Gtid_Set; of MariaDB Gtid_IO_Pos
-	SourceLog      string `json:"source_log,omitempty"`
-	SourcePos      int64  `json:"source_pos,omitempty"`
-	RelayBytes     int64  `json:"relay_bytes,omitempty"`
-	Filter         string `json:"filter,omitempty"` // what it leaves out
-	TLS            bool   `json:"tls"`
+	SQLState       string `json:"sql_state,omitempty"`        // what the thread that applies does, likewise
+	Received       string `json:"received,omitempty"`         // GTIDs: Retrieved_Gtid_Set; of MariaDB Gtid_IO_Pos
+	SourceLog      string `json:"source_log,omitempty"`       // up to which of the source's binary logs it received
+	SourcePos      int64  `json:"source_pos,omitempty"`       // and the position there, in bytes
+	RelayBytes     int64  `json:"relay_bytes,omitempty"`      // of relay logs on its disk
+	Filter         string `json:"filter,omitempty"`           // what it leaves out
+	TLS            bool   `json:"tls"`                        // it is set to use TLS
 }
 
 // Receiving reports whether the channel is connected to its source.
@@ -164,8 +163,8 @@ func (c Channel) Applying() bool { return c.SQLRunning == "Yes" }
 // Listed is a replica as its source lists it.
 type Listed struct {
 	ServerID string `json:"server_id"`
-	UUID     string `json:"server_uuid,omitempty"`
-	Host     string `json:"host,omitempty"` // that it reports; "": none
+	UUID     string `json:"server_uuid,omitempty"` // of MySQL
+	Host     string `json:"host,omitempty"`        // that it reports; "": none
 	Port     int    `json:"port,omitempty"`
 }
 
@@ -177,28 +176,28 @@ type Group struct {
 	State   string   `json:"state"`   // of the member: Synced, Donor/Desynced …; ONLINE, RECOVERING …
 	Primary bool     `json:"primary"` // it belongs to the part that has quorum
 	Writer  bool     `json:"writer"`  // it may be written to: in a group with a single primary, that one
-	Size    int      `json:"size"`
+	Size    int      `json:"size"`    // how many members it sees
 	Members []Member `json:"members,omitempty"`
 }
 
 // Member is another member of a group, as one sees it.
 type Member struct {
-	UUID    string `json:"server_uuid,omitempty"`
+	UUID    string `json:"server_uuid,omitempty"` // of Group Replication
 	Address string `json:"address"`
 	State   string `json:"state,omitempty"`
-	Role    string `json:"role,omitempty"`
+	Role    string `json:"role,omitempty"` // PRIMARY, SECONDARY
 }
 
 // Connections is how many there are.
 type Connections struct {
-	Now  int `json:"now"`
+	Now  int `json:"now"`  // that are open
 	Most int `json:"most"` // max_connections
 }
 
 // Durable is what of commits is on disk at once.
 type Durable struct {
-	SyncLog   string `json:"sync_binlog,omitempty"`
-	FlushRedo string `json:"flush_log_at_trx_commit,omitempty"`
+	SyncLog   string `json:"sync_binlog,omitempty"`             // after how many commits the binary log is flushed; 0: when the system likes
+	FlushRedo string `json:"flush_log_at_trx_commit,omitempty"` // 1: InnoDB's log is flushed at each commit
 }
 
 // Numbers is which AUTO_INCREMENT numbers a server gives: Offset, and from there on each Step.
