@@ -3,6 +3,9 @@ package look_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +229,7 @@ func (s *servers) stopsDiagnosed() {
 	s.do(1, start)
 	s.over("repl.stopped:object_missing", 1)
 
+	s.relayLogDiagnosed()
 	password, err := s.box.Password()
 	if err != nil {
 		s.t.Fatal(err)
@@ -236,6 +240,40 @@ func (s *servers) stopsDiagnosed() {
 	s.change(1, "MASTER_PASSWORD = "+mysql.Literal(password))
 	s.replica(1, "START", "")
 	s.over("repl.stopped:login", 1)
+}
+
+// relayLogDiagnosed damages what a replica received and has not applied.
+func (s *servers) relayLogDiagnosed() {
+	s.t.Helper()
+	s.settled()
+	s.replica(1, "STOP", "SQL_THREAD")
+	s.do(0, "INSERT INTO shop.orders (id, v) VALUES (60, 60)")
+	list, err := filepath.Glob(filepath.Join(s.box.Nodes[1].Datadir, "*relay*.0*"))
+	if err != nil || len(list) == 0 {
+		s.t.Fatalf("no relay logs: %v", err)
+	}
+	slices.Sort(list)
+	last := list[len(list)-1]
+	await.Until(s.t, func() bool {
+		b, err := os.ReadFile(last)
+		return err == nil && strings.Contains(string(b[len(b)-min(len(b), 250):]), "orders")
+	}, "the row is in %s", last)
+	f, err := os.OpenFile(last, os.O_RDWR, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	const damage = 40
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.WriteAt(slices.Repeat([]byte{0xff}, damage), size-damage)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.replica(1, "START", "SQL_THREAD")
+	s.remedied("repl.stopped:relay_log", 1)
+	s.settled()
 }
 
 func (s *servers) sessionsDiagnosed() {
