@@ -251,3 +251,31 @@ func (s Server) Thread(verb, thread, channel string) string {
 	}
 	return statement
 }
+
+// ReplicaVariable is the name of a variable about replicas: ReplicaVariable("skip_errors") is slave_skip_errors, or replica_skip_errors since MySQL 8.0.26.
+func (s Server) ReplicaVariable(name string) string {
+	if s.atLeast(80026) {
+		return "replica_" + name
+	}
+	return "slave_" + name
+}
+
+// MayReorder reports whether a replica that applies with several threads may commit in another order than its source, as a setting says. MariaDB never does
+// within a domain.
+func (s Server) MayReorder() bool { return !s.MariaDB() }
+
+// UpgradeStep is which of MySQL's steps a version belongs to: a server is upgraded, and follows a source, over one of them at most. 0: there are no such
+// steps. Source: MySQL manual, "Upgrade Paths" and "Replication Compatibility Between MySQL Versions".
+func (s Server) UpgradeStep() int {
+	switch {
+	case s.MariaDB() || s.Number < 50700:
+		return 0
+	case s.Number < 80000:
+		return 1
+	case s.Number < 80100:
+		return 2
+	case s.Number < 90000:
+		return 3
+	}
+	return 4
+}

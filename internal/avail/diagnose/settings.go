@@ -60,16 +60,8 @@ func (v *view) settings() {
 
 func (v *view) replicaSettings(i int, set func(code, variable, value, want string) *Diagnosis) {
 	n, s := &v.Nodes[i], v.server(i)
-	word := "slave"
-	if !n.MariaDB() && n.Number >= 80026 {
-		word = "replica"
-	}
 	if len(v.down[i]) > 0 && n.Log.On && !n.Log.Updates {
-		name := "log_slave_updates"
-		if word == "replica" {
-			name = "log_replica_updates"
-		}
-		set("log_replica_updates", name, "OFF", "")
+		set("log_replica_updates", "log_"+s.ReplicaVariable("updates"), "OFF", "")
 	}
 	if !n.Log.On {
 		set("log_bin", "log_bin", "OFF", "")
@@ -81,15 +73,15 @@ func (v *view) replicaSettings(i int, set func(code, variable, value, want strin
 		}
 	}
 	if n.Applier.SkipErr != "" {
-		set("skip_errors", word+"_skip_errors", n.Applier.SkipErr, "")
+		set("skip_errors", s.ReplicaVariable("skip_errors"), n.Applier.SkipErr, "")
 	}
 	if n.Applier.ExecMode == "IDEMPOTENT" {
 		set("exec_mode", s.ApplyModeVariable(), "IDEMPOTENT", "STRICT")
 	}
-	if n.Applier.Workers > 1 && !n.Applier.Ordered && !n.MariaDB() {
-		d := set("preserve_commit_order", word+"_preserve_commit_order", "OFF", "")
+	if n.Applier.Workers > 1 && !n.Applier.Ordered && s.MayReorder() {
+		d := set("preserve_commit_order", s.ReplicaVariable("preserve_commit_order"), "OFF", "")
 		if s.KeepsSettings() || n.Log.Updates { // MySQL 5.7 needs log_slave_updates
-			d.remedy(n.Name, s.StopReplica("")+"; "+s.SetLasting(word+"_preserve_commit_order", "ON")+"; "+s.StartReplica(""))
+			d.remedy(n.Name, s.StopReplica("")+"; "+s.SetLasting(s.ReplicaVariable("preserve_commit_order"), "ON")+"; "+s.StartReplica(""))
 		}
 	}
 }

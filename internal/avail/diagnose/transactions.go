@@ -102,21 +102,6 @@ func (v *view) purged(k int) {
 	v.add("repl.purged", l.Replica, k, "%s has thrown away logs that %s needs", s.Name, r.Name).see("%s of the source's gtid_purged: %s", digits.Counted(int64(min(lacks.Count(), 1<<62)), "transaction"), lacks).with(s.Name)
 }
 
-// step is which of MySQL's steps a version belongs to.
-func step(v fleet.Version) int {
-	switch {
-	case v < 50700:
-		return 0
-	case v < 80000:
-		return 1
-	case v < 80100:
-		return 2
-	case v < 90000:
-		return 3
-	}
-	return 4
-}
-
 // versions compares what source and replica are.
 func (v *view) versions(k int) {
 	l := &v.Links[k]
@@ -132,7 +117,7 @@ func (v *view) versions(k int) {
 	if !s.Number.SameSeries(r.Number) && r.Number < s.Number {
 		v.add("repl.version", l.Replica, k, "%s is older than its source %s", r.Name, s.Name).see("%s; %s", r.Server.String(), s.Server.String()).with(s.Name)
 	}
-	if !s.MariaDB() && step(r.Number) > step(s.Number)+1 {
+	if from := v.server(l.Source).UpgradeStep(); from > 0 && v.server(l.Replica).UpgradeStep() > from+1 {
 		v.add("repl.version_gap", l.Replica, k, "%s is more than one step newer than its source %s", r.Name, s.Name).see("%s; %s", r.Server.String(), s.Server.String()).with(s.Name)
 	}
 	v.packed(k, !r.AtLeast(80020, fleet.Never))
