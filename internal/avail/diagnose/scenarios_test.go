@@ -39,6 +39,8 @@ func primaries() []scenario {
 	return []scenario{
 		{code: "primary.dead", is: lostBy(2), near: func(t top) { lose(t, 0, "timeout") }}, // they still receive
 		{code: "primary.dead", is: lostBy(2), near: func(t top) { lostBy(2)(t); t.Nodes[0].Unseen.Kind = "login" }},
+		{code: "primary.dead", is: func(t top) { lostBy(2)(t); fail(t, 0, true, 1236, "the source purged required binary logs") }, // long ago: that it answered then says nothing
+			near: func(t top) { lostBy(2)(t); fail(t, 0, true, 1045, "Access denied for user 'repl'") }}, // it tries, and is answered
 		{code: "primary.dead_with_replicas", is: func(t top) { lose(t, 2, "timeout"); t.Links = t.Links[:1]; lostBy(1)(t) }, near: lostBy(2)},
 		{code: "primary.unreachable", is: func(t top) { lose(t, 0, "timeout") }, near: lostBy(2)},
 		{code: "primary.partition", is: lostBy(1), near: lostBy(2)},

@@ -25,10 +25,12 @@ func sightOf(ch *topology.Channel) sight {
 	switch {
 	case ch.Receiving():
 		return receives
+	case ch.IORunning == "No": // it does not try: what it tells may be old
+		return blind
 	case slices.Contains([]int{errno.CannotConnectSocket, errno.CannotConnect, errno.UnknownHost, errno.ConnectionGone, errno.ConnectionLost}, ch.IO.Number):
 		return lost
-	case slices.Contains([]int{errno.AccessDenied, errno.DatabaseDenied, errno.TooManyConnections, errno.TooManyUserConnections, errno.HostBlocked, errno.HostNotPrivileged,
-		errno.BinlogUnreadable, errno.SourceLogUnreadable}, ch.IO.Number):
+	case slices.Contains([]int{errno.AccessDenied, errno.DatabaseDenied, errno.TooManyConnections, errno.TooManyUserConnections, errno.HostBlocked, errno.HostNotPrivileged},
+		ch.IO.Number):
 		return answered
 	case ch.IORunning == "Connecting" && ch.IO.Text != "":
 		return lost
@@ -130,7 +132,7 @@ func (v *view) lostSource(i int, by [4][]string) {
 		d = v.add(role+".dead", i, -1, "%s is dead, or cut off from all: nobody reaches it", n.Name)
 	}
 	d.see("from here: %s", n.Unseen.Text)
-	for s, words := range map[sight]string{receives: "receive from it", answered: "were answered by it, with an error", lost: "cannot connect to it, or lost it", blind: "do not try"} {
+	for s, words := range map[sight]string{receives: "receive from it", answered: "were answered by it, with an error, when they last tried", lost: "cannot connect to it, or lost it", blind: "do not try"} {
 		if len(by[s]) > 0 {
 			d.see("%s: %s", words, listed(by[s]))
 		}
