@@ -19,32 +19,11 @@ const (
 	VeryLate = 600
 )
 
-// Case tells the errors of a channel apart: by their number, and the transaction or the place in the source's log.
-func Case(e fleet.ReplicaError) string {
-	switch {
-	case e.GTID != "":
-		return fmt.Sprintf("error %d in %s", e.Number, e.GTID)
-	case e.Log != "":
-		return fmt.Sprintf("error %d at %s:%d", e.Number, e.Log, e.Pos)
-	}
-	return fmt.Sprintf("error %d", e.Number)
-}
-
 // Failure says at what a channel stopped: the error's number, the transaction, the table and key, the server's words.
 func Failure(e fleet.ReplicaError) string {
 	text := ": "
-	if e.Number != 0 {
-		text = fmt.Sprintf(": error %d", e.Number)
-		if e.GTID != "" {
-			text += " in transaction " + e.GTID
-		}
-		if e.Table != "" {
-			text += " on table " + e.Table
-		}
-		if e.Key != "" {
-			text += ", key " + e.Key
-		}
-		text += ": "
+	if words := e.Words(); words != "" {
+		text += words + ": "
 	}
 	return text + oneline.Cut(strings.TrimRight(oneline.Of(e.Text), "."), 400)
 }

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -196,6 +197,31 @@ type ReplicaError struct {
 	Pos    int64  `json:"pos,omitempty"`   // and the position there, in bytes
 	Table  string `json:"table,omitempty"` // schema.table that it is about
 	Key    string `json:"key,omitempty"`   // the unique key that a row is in twice, by name
+}
+
+// Case tells the errors of a channel apart: by their number, and the transaction or the place in the source's log.
+func (e ReplicaError) Case() string {
+	switch {
+	case e.GTID != "":
+		return fmt.Sprintf("error %d in %s", e.Number, e.GTID)
+	case e.Log != "":
+		return fmt.Sprintf("error %d at %s:%d", e.Number, e.Log, e.Pos)
+	}
+	return fmt.Sprintf("error %d", e.Number)
+}
+
+// Words says at what a channel stopped, without the server's text: the number, the transaction, the table and the key; "" if it has no number.
+func (e ReplicaError) Words() string {
+	if e.Number == 0 {
+		return ""
+	}
+	words := fmt.Sprintf("error %d", e.Number)
+	for _, part := range [][2]string{{" in transaction ", e.GTID}, {" on table ", e.Table}, {", key ", e.Key}} {
+		if part[1] != "" {
+			words += part[0] + part[1]
+		}
+	}
+	return words
 }
 
 // Slug turns a name into an ID: lower-case letters, digits, dots, dashes and underscores,

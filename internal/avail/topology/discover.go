@@ -24,6 +24,8 @@ type Search struct {
 	Look func(ctx context.Context, address string) (Facts, error)
 	// Again reads once more which transactions a server has, as Facts.GTID.Executed or State: of those that others replicate from, after these were asked.
 	Again func(ctx context.Context, address string) (string, error)
+	// Received reads once more how far a server's channels have received; nil: nobody finds those that receive nothing.
+	Received func(ctx context.Context, address string) ([]Channel, error)
 	// Failed says why a server did not answer.
 	Failed func(error) Failure
 	// Reach are other addresses to use, where those that servers know are not those by which they are reached from here: a host, or host:port.
@@ -95,6 +97,7 @@ func (s *Search) Discover(ctx context.Context, starts []Start) *Topology {
 	d.name()
 	d.resolve()
 	d.again(ctx)
+	d.frozen(ctx)
 	d.t.sort()
 	d.t.compare()
 	return d.t

@@ -38,20 +38,20 @@ type Node struct {
 
 // Failure is why a server, or a part of what it knows, was not seen.
 type Failure struct {
-	Kind string `json:"kind"` // refused, timeout, unreachable, dropped, login, full, tls, privilege, other; other_server: another one answers there; no_address: nobody tells its address; not_asked
+	Kind string `json:"kind"` // refused, timeout, hung (it takes connections and says nothing), login, unreachable, full, dropped, tls, privilege, other; no_address: nobody tells it; other_server: another one answers there
 	Text string `json:"text"`
 }
 
 // Facts is what a server told of itself. What it did not tell is empty, and Unknown says why.
 type Facts struct {
 	fleet.Server
-	UUID     string        `json:"server_uuid,omitempty"` // "" on MariaDB, which has none
+	UUID     string        `json:"server_uuid,omitempty"` // of MySQL; MariaDB has none
 	ServerID string        `json:"server_id,omitempty"`
 	Hostname string        `json:"hostname,omitempty"`
 	Port     int           `json:"port,omitempty"`
 	DataDir  string        `json:"datadir,omitempty"`
 	Reported string        `json:"reported,omitempty"` // report_host:report_port, under which it wants to be known
-	Started  time.Time     `json:"started,omitzero"`   // when it was started, by its uptime
+	Started  time.Time     `json:"started,omitzero"`   // when it was started
 	Asked    time.Time     `json:"asked_at,omitzero"`  // when, by this machine's clock
 	Took     time.Duration `json:"took_ns,omitempty"`  // how long it took to answer all
 	// Skew is by how much its clock is ahead of this machine's, at the least: what may be the network's is left out.
@@ -68,15 +68,16 @@ type Facts struct {
 	Connections Connections     `json:"connections"`
 	Waiting     map[string]int  `json:"waiting,omitempty"` // sessions by their state, as far as it says that they cannot go on
 	Durable     Durable         `json:"durable"`
+	Numbers     Numbers         `json:"auto_increment"`
 	Unknown     []fleet.Trouble `json:"unknown,omitempty"` // what it did not tell
 }
 
 // Writes is who may write.
 type Writes struct {
-	ReadOnly bool `json:"read_only"`        // those without special privileges may not
+	ReadOnly bool `json:"read_only"`        // accounts without special privileges may not
 	Super    bool `json:"super_read_only"`  // those with SUPER may not, either
-	Offline  bool `json:"offline_mode"`     // those without special privileges may not even connect
-	InnoDB   bool `json:"innodb_read_only"` // InnoDB was started so that nobody can
+	Offline  bool `json:"offline_mode"`     // clients without special privileges are sent away
+	InnoDB   bool `json:"innodb_read_only"` // InnoDB was started read-only
 }
 
 // Open reports whether accounts without special privileges may write.
@@ -84,23 +85,23 @@ func (w Writes) Open() bool { return !w.ReadOnly && !w.Super && !w.Offline && !w
 
 // BinaryLog is how a server logs what changes.
 type BinaryLog struct {
-	On       bool   `json:"on"`                                // there is one
+	On       bool   `json:"on"`                                // it writes one
 	Updates  bool   `json:"log_replica_updates"`               // it logs what it applies as a replica
 	Format   string `json:"format,omitempty"`                  // ROW, MIXED, STATEMENT
-	Image    string `json:"row_image,omitempty"`               // binlog_row_image
-	Checksum string `json:"checksum,omitempty"`                // binlog_checksum
+	Image    string `json:"row_image,omitempty"`               // FULL, MINIMAL, NOBLOB: what of a row is logged
+	Checksum string `json:"checksum,omitempty"`                // CRC32, NONE
 	File     string `json:"file,omitempty"`                    // where it writes now
 	Pos      int64  `json:"pos,omitempty"`                     // bytes
-	Packed   bool   `json:"compressed_transactions,omitempty"` // binlog_transaction_compression
+	Packed   bool   `json:"compressed_transactions,omitempty"` // transactions are compressed
 	Filter   string `json:"filter,omitempty"`                  // binlog_do_db and binlog_ignore_db
 }
 
 // GTIDs is which transactions a server has.
 type GTIDs struct {
 	ByDomain bool   `json:"by_domain"`          // as MariaDB's are
-	Mode     string `json:"mode,omitempty"`     // gtid_mode; "" on MariaDB, which always has GTIDs
-	Strict   bool   `json:"strict,omitempty"`   // gtid_strict_mode of MariaDB
-	Domain   string `json:"domain,omitempty"`   // gtid_domain_id of MariaDB
+	Mode     string `json:"mode,omitempty"`     // gtid_mode
+	Strict   bool   `json:"strict,omitempty"`   // gtid_strict_mode
+	Domain   string `json:"domain,omitempty"`   // gtid_domain_id
 	Executed string `json:"executed,omitempty"` // gtid_executed; of MariaDB gtid_current_pos
 	State    string `json:"state,omitempty"`    // MariaDB's gtid_binlog_state
 	Logged   string `json:"logged,omitempty"`   // MariaDB's gtid_binlog_pos
@@ -112,27 +113,30 @@ type GTIDs struct {
 
 // SemiSync is semi-synchronous replication. Enabled is what is set, Active what is in force now.
 type SemiSync struct {
-	SourceEnabled  bool          `json:"source_enabled"`       // it is set to wait for replicas
-	SourceActive   bool          `json:"source_active"`        // it waits for replicas now
-	ReplicaEnabled bool          `json:"replica_enabled"`      // it is set to acknowledge
+	SourceEnabled  bool          `json:"source_enabled"`       // as a source, it is to wait
+	SourceActive   bool          `json:"source_active"`        // it waits now
+	ReplicaEnabled bool          `json:"replica_enabled"`      // as a replica, it is to acknowledge
 	ReplicaActive  bool          `json:"replica_active"`       // it acknowledges now
 	Point          string        `json:"wait_point,omitempty"` // AFTER_SYNC, AFTER_COMMIT
-	Timeout        time.Duration `json:"timeout_ns,omitempty"` // after so long a commit goes on without an acknowledgement
+	Timeout        time.Duration `json:"timeout_ns,omitempty"` // how long a commit waits, in nanoseconds
 	WaitFor        int           `json:"wait_for,omitempty"`   // acknowledgements that a commit waits for
 	WaitNobody     bool          `json:"wait_no_replica"`      // commits wait though fewer replicas are connected
 	Replicas       int           `json:"replicas"`             // that acknowledge
 	Unacknowledged int64         `json:"unacknowledged"`       // commits since the start that were not waited for
 	WaitSessions   int           `json:"wait_sessions"`        // that wait for an acknowledgement now
+	// SourceSetting and ReplicaSetting are the variables that switch it on, which have names of two ages; "": the server does not know them.
+	SourceSetting  string `json:"source_setting,omitempty"`
+	ReplicaSetting string `json:"replica_setting,omitempty"` // likewise
 }
 
 // Applier is how a replica is set to apply.
 type Applier struct {
-	Workers  int    `json:"workers"`               // that apply at once; 0: one thread does
-	Mode     string `json:"mode,omitempty"`        // replica_parallel_type; of MariaDB slave_parallel_mode
-	Ordered  bool   `json:"preserve_commit_order"` // transactions are committed in the source's order
-	Recovery bool   `json:"relay_log_recovery"`    // after a crash what was not applied is fetched again
-	SkipErr  string `json:"skip_errors,omitempty"` // replica_skip_errors: errors that it goes over; "": none
-	ExecMode string `json:"exec_mode,omitempty"`   // STRICT; IDEMPOTENT goes over rows that are there, or are not
+	Workers  int    `json:"workers"`               // threads; 0: one
+	Mode     string `json:"mode,omitempty"`        // how it applies in parallel: LOGICAL_CLOCK, DATABASE; of MariaDB optimistic and the like
+	Ordered  bool   `json:"preserve_commit_order"` // it commits in the order of the source
+	Recovery bool   `json:"relay_log_recovery"`    // after a crash it fetches its relay logs again
+	SkipErr  string `json:"skip_errors,omitempty"` // errors that it passes over
+	ExecMode string `json:"exec_mode,omitempty"`   // STRICT; IDEMPOTENT: it passes over rows that are missing, or there already
 }
 
 // Channel is a source that a server replicates from.
@@ -142,9 +146,9 @@ type Channel struct {
 	Behind         *int   `json:"behind_seconds,omitempty"`   // as the server says; nil: it does not
 	Delay          int    `json:"delay_seconds,omitempty"`    // that it is configured to stay behind
 	IOState        string `json:"io_state,omitempty"`         // in the server's words
-	SQLState       string `json:"sql_state,omitempty"`        // the same of the thread that applies
+	SQLState       string `json:"sql_state,omitempty"`        // what the thread that applies does, likewise
 	Received       string `json:"received,omitempty"`         // GTIDs: Retrieved_Gtid_Set; of MariaDB Gtid_IO_Pos
-	SourceLog      string `json:"source_log,omitempty"`       // the source's binary log up to which it has received
+	SourceLog      string `json:"source_log,omitempty"`       // up to which of the source's binary logs it received
 	SourcePos      int64  `json:"source_pos,omitempty"`       // and the position there, in bytes
 	RelayBytes     int64  `json:"relay_bytes,omitempty"`      // of relay logs on its disk
 	Filter         string `json:"filter,omitempty"`           // what it leaves out
@@ -160,7 +164,7 @@ func (c Channel) Applying() bool { return c.SQLRunning == "Yes" }
 // Listed is a replica as its source lists it.
 type Listed struct {
 	ServerID string `json:"server_id"`
-	UUID     string `json:"server_uuid,omitempty"` // "" where servers have none
+	UUID     string `json:"server_uuid,omitempty"` // of MySQL
 	Host     string `json:"host,omitempty"`        // that it reports; "": none
 	Port     int    `json:"port,omitempty"`
 }
@@ -173,28 +177,34 @@ type Group struct {
 	State   string   `json:"state"`   // of the member: Synced, Donor/Desynced …; ONLINE, RECOVERING …
 	Primary bool     `json:"primary"` // it belongs to the part that has quorum
 	Writer  bool     `json:"writer"`  // it may be written to: in a group with a single primary, that one
-	Size    int      `json:"size"`    // members that it counts
+	Size    int      `json:"size"`    // how many members it sees
 	Members []Member `json:"members,omitempty"`
 }
 
 // Member is another member of a group, as one sees it.
 type Member struct {
-	UUID    string `json:"server_uuid,omitempty"` // "" in a Galera cluster
-	Address string `json:"address"`               // host:port
-	State   string `json:"state,omitempty"`       // ONLINE, RECOVERING, UNREACHABLE …; "": it does not say
-	Role    string `json:"role,omitempty"`        // PRIMARY, SECONDARY; "": it does not say
+	UUID    string `json:"server_uuid,omitempty"` // of Group Replication
+	Address string `json:"address"`
+	State   string `json:"state,omitempty"`
+	Role    string `json:"role,omitempty"` // PRIMARY, SECONDARY
 }
 
 // Connections is how many there are.
 type Connections struct {
-	Now  int `json:"now"`  // connections that there are
+	Now  int `json:"now"`  // that are open
 	Most int `json:"most"` // max_connections
 }
 
 // Durable is what of commits is on disk at once.
 type Durable struct {
-	SyncLog   string `json:"sync_binlog,omitempty"`             // after so many commits the binary log is synced
-	FlushRedo string `json:"flush_log_at_trx_commit,omitempty"` // innodb_flush_log_at_trx_commit
+	SyncLog   string `json:"sync_binlog,omitempty"`             // after how many commits the binary log is flushed; 0: when the system likes
+	FlushRedo string `json:"flush_log_at_trx_commit,omitempty"` // 1: InnoDB's log is flushed at each commit
+}
+
+// Numbers is which AUTO_INCREMENT numbers a server gives: Offset, and from there on each Step.
+type Numbers struct {
+	Step   int `json:"increment"` // 0: not known
+	Offset int `json:"offset"`
 }
 
 // Link is that a node replicates from another.
@@ -205,6 +215,8 @@ type Link struct {
 	Channel *Channel `json:"channel,omitempty"`
 	// Missing is how many of the source's transactions the replica has not applied, by GTID; nil: not known.
 	Missing *uint64 `json:"missing,omitempty"`
+	// Frozen is for how long, at the least, nothing came of what the source had when it was asked, though the channel says that it receives; 0: it came, or is not known.
+	Frozen time.Duration `json:"frozen_ns,omitempty"`
 }
 
 // Surprise is something that does not fit together.

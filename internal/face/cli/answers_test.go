@@ -45,6 +45,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	clisemisync "github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	clitopology "github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
@@ -178,7 +179,8 @@ func answers() []answer {
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
-		{"topology", "", reflect.TypeFor[topology.Topology]()},
+		{"topology", "", reflect.TypeFor[clitopology.Answer]()},
+		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

@@ -78,6 +78,11 @@ const (
 	RelayLogUnreadable       = 1594  // ER_SLAVE_RELAY_LOG_READ_FAILURE
 	ReplicaRepository        = 1872  // ER_SLAVE_RLI_INIT_REPOSITORY
 	GTIDOutOfOrder           = 1950  // ER_GTID_STRICT_OUT_OF_ORDER, MariaDB only
+	CannotConnectSocket      = 2002  // CR_CONNECTION_ERROR: of the client library, which replicas are, as those that follow
+	CannotConnect            = 2003  // CR_CONN_HOST_ERROR
+	UnknownHost              = 2005  // CR_UNKNOWN_HOST
+	ConnectionGone           = 2006  // CR_SERVER_GONE_ERROR
+	ConnectionLost           = 2013  // CR_SERVER_LOST
 	NeedsSecureLogin         = 2061  // CR_AUTH_PLUGIN_ERR: of the client library, which replicas are
 	SourceLogUnreadable      = 13114 // ER_SERVER_SOURCE_FATAL_ERROR_READING_BINLOG: 1236 as MySQL 8.0 and later say it
 	ReplicaFatalServer       = 13117 // ER_RPL_REPLICA_FATAL_ERROR: 1593 likewise

@@ -94,6 +94,7 @@ func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, erro
 		return nil, lacking(c, err, c.Server.ReplicaPrivilege())
 	}
 	var out []ReplicaChannel
+	var status replicaReader
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
@@ -102,7 +103,14 @@ func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, erro
 			}
 			old[k] = v
 		}
-		out = append(out, channelOf(old))
+		ch := channelOf(old)
+		out, status.Channels = append(out, ch), append(status.Channels, ch.Status)
+	}
+	if err := status.locate(ctx, c, rows); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Status = status.Channels[i]
 	}
 	return out, nil
 }

@@ -33,12 +33,15 @@ func (r *replicaReader) read(ctx context.Context, c *mysql.Conn, s *fleet.Sample
 // take reads the channels out of a status, and asks which transactions could not be applied.
 func (r *replicaReader) take(ctx context.Context, c *mysql.Conn, rows []map[string]string, s *fleet.Sample) error {
 	r.Channels = r.Channels[:0]
-	stopped := false
 	for _, row := range rows {
-		ch := r.channel(row, s)
-		stopped = stopped || ch.SQLRunning != "Yes" && ch.SQL.Number != 0
+		r.channel(row, s)
 	}
-	if !stopped {
+	return r.locate(ctx, c, rows)
+}
+
+// locate finds the transactions at which channels stopped.
+func (r *replicaReader) locate(ctx context.Context, c *mysql.Conn, rows []map[string]string) error {
+	if !slices.ContainsFunc(r.Channels, func(ch fleet.Channel) bool { return ch.SQLRunning != "Yes" && ch.SQL.Number != 0 }) {
 		return nil
 	}
 	if c.Server.GTIDsByDomain() {
@@ -127,7 +130,7 @@ FROM performance_schema.replication_applier_status_by_worker`)
 	return nil
 }
 
-func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Channel {
+func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
 	old := make(map[string]string, len(row))
 	for k, v := range row {
 		old[mysql.OldReplicaWords(k)] = v
@@ -145,7 +148,6 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Ch
 		}
 		s.Values[s.Position(replicaMetric(column, labels))] = v
 	}
-	return ch
 }
 
 // channelStatus reads a channel from a row of SHOW REPLICA STATUS, its columns named as old servers do.

@@ -38,7 +38,7 @@ func replicationStopped(r *round) {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
 		if e := ch.Error(); e.Text != "" {
-			c.tail, c.about = channels.Failure(e), channels.Case(e)
+			c.tail, c.about = channels.Failure(e), e.Case()
 			advice := ""
 			c.remedy, advice = channels.GoOn(r.server(), ch, r.setting)
 			c.tail += advice

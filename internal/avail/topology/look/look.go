@@ -4,6 +4,7 @@ package look
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -27,14 +28,47 @@ func Search(targets []mysql.Target) *topology.Search {
 		return targets[0].WithAddress(address)
 	}
 	return &topology.Search{
-		Look:   func(ctx context.Context, address string) (topology.Facts, error) { return Server(ctx, target(address)) },
+		Look: func(ctx context.Context, address string) (topology.Facts, error) {
+			t := target(address)
+			f, err := Server(ctx, t)
+			if mysql.ClassOf(err) == mysql.ClassTimeout && accepts(t.Address()) {
+				err = &hung{err}
+			}
+			return f, err
+		},
+		Received: func(ctx context.Context, address string) ([]topology.Channel, error) {
+			return Received(ctx, target(address))
+		},
 		Again:  func(ctx context.Context, address string) (string, error) { return Executed(ctx, target(address)) },
 		Failed: Failed,
 	}
 }
 
+// hung is the error of a server that takes connections and says nothing.
+type hung struct{ error }
+
+func (h *hung) Unwrap() error { return h.error }
+
+// accepts reports whether something takes connections at an address.
+func accepts(address string) bool {
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
+	c, err := net.DialTimeout(network, address, time.Second)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
 // Failed says why a server did not answer.
 func Failed(err error) topology.Failure {
+	var h *hung
+	if errors.As(err, &h) {
+		return topology.Failure{Kind: "hung", Text: err.Error()}
+	}
 	return topology.Failure{Kind: string(mysql.ClassOf(err)), Text: err.Error()}
 }
 
@@ -47,6 +81,18 @@ func Executed(ctx context.Context, t mysql.Target) (string, error) {
 	defer c.Close()
 	v, err := read.Variables(ctx, c, []string{c.Server.ExecutedTransactions()})
 	return oneLine(v[c.Server.ExecutedTransactions()]), err
+}
+
+// Received reads once more what a server replicates, as topology.Search.Received wants it.
+func Received(ctx context.Context, t mysql.Target) ([]topology.Channel, error) {
+	c, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	r := &reader{c: c}
+	err = r.channels(ctx)
+	return r.f.Channels, err
 }
 
 // reader reads one server.
@@ -96,7 +142,7 @@ var settings = []string{"server_uuid", "server_id", "report_host", "report_port"
 	"rpl_semi_sync_source_wait_for_replica_count", "rpl_semi_sync_master_wait_no_slave", "rpl_semi_sync_source_wait_no_replica",
 	"slave_parallel_workers", "replica_parallel_workers", "slave_parallel_threads", "slave_parallel_type", "replica_parallel_type", "slave_parallel_mode",
 	"slave_preserve_commit_order", "replica_preserve_commit_order", "relay_log_recovery", "slave_skip_errors", "replica_skip_errors", "slave_exec_mode", "replica_exec_mode",
-	"max_connections", "sync_binlog", "innodb_flush_log_at_trx_commit", "wsrep_on", "wsrep_cluster_name", "group_replication_group_name", "group_replication_single_primary_mode"}
+	"max_connections", "sync_binlog", "auto_increment_increment", "auto_increment_offset", "innodb_flush_log_at_trx_commit", "wsrep_on", "wsrep_cluster_name", "group_replication_group_name", "group_replication_single_primary_mode"}
 
 func (r *reader) settings(ctx context.Context) error {
 	v, err := read.Variables(ctx, r.c, settings)
@@ -105,6 +151,12 @@ func (r *reader) settings(ctx context.Context) error {
 	}
 	r.vars = map[string]string{}
 	for name, value := range v {
+		switch {
+		case strings.HasPrefix(name, "rpl_semi_sync_") && strings.HasSuffix(name, "r_enabled"), name == "rpl_semi_sync_source_enabled": // master, source
+			r.f.SemiSync.SourceSetting = name
+		case strings.HasPrefix(name, "rpl_semi_sync_") && strings.HasSuffix(name, "_enabled"):
+			r.f.SemiSync.ReplicaSetting = name
+		}
 		r.vars[mysql.OldReplicaVariable(name)] = value
 	}
 	on := func(name string) bool { return r.vars[name] == "ON" || r.vars[name] == "1" }
@@ -119,7 +171,7 @@ func (r *reader) settings(ctx context.Context) error {
 	f.GTID = topology.GTIDs{ByDomain: r.c.Server.GTIDsByDomain(), Mode: r.vars["gtid_mode"], Strict: on("gtid_strict_mode"), Domain: r.vars["gtid_domain_id"],
 		Executed: oneLine(r.vars["gtid_executed"] + r.vars["gtid_current_pos"]), State: oneLine(r.vars["gtid_binlog_state"]), Logged: oneLine(r.vars["gtid_binlog_pos"]),
 		Applied: oneLine(r.vars["gtid_slave_pos"]), Purged: oneLine(r.vars["gtid_purged"])}
-	f.SemiSync = topology.SemiSync{SourceEnabled: on("rpl_semi_sync_master_enabled"), ReplicaEnabled: on("rpl_semi_sync_slave_enabled"), Point: r.vars["rpl_semi_sync_master_wait_point"],
+	f.SemiSync = topology.SemiSync{SourceSetting: f.SemiSync.SourceSetting, ReplicaSetting: f.SemiSync.ReplicaSetting, SourceEnabled: on("rpl_semi_sync_master_enabled"), ReplicaEnabled: on("rpl_semi_sync_slave_enabled"), Point: r.vars["rpl_semi_sync_master_wait_point"],
 		Timeout: time.Duration(r.number("rpl_semi_sync_master_timeout")) * time.Millisecond, WaitFor: int(r.number("rpl_semi_sync_master_wait_for_slave_count")),
 		WaitNobody: on("rpl_semi_sync_master_wait_no_slave")}
 	if f.SemiSync.SourceEnabled && f.SemiSync.WaitFor == 0 { // MariaDB cannot wait for more
@@ -128,6 +180,7 @@ func (r *reader) settings(ctx context.Context) error {
 	f.Applier = topology.Applier{Workers: int(r.number("slave_parallel_workers") + r.number("slave_parallel_threads")), Mode: r.vars["slave_parallel_type"] + r.vars["slave_parallel_mode"],
 		Ordered: on("slave_preserve_commit_order"), Recovery: on("relay_log_recovery"), SkipErr: strings.TrimPrefix(r.vars["slave_skip_errors"], "OFF"), ExecMode: r.vars["slave_exec_mode"]}
 	f.Connections.Most = int(r.number("max_connections"))
+	f.Numbers = topology.Numbers{Step: int(r.number("auto_increment_increment")), Offset: int(r.number("auto_increment_offset"))}
 	f.Durable = topology.Durable{SyncLog: r.vars["sync_binlog"], FlushRedo: r.vars["innodb_flush_log_at_trx_commit"]}
 	return nil
 }

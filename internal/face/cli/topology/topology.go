@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/digits"
@@ -16,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -25,6 +28,7 @@ type command struct {
 	reach  []string
 	alone  bool
 	output string
+	failOn string
 }
 
 // New is risso topology.
@@ -41,10 +45,15 @@ account that is given. A server that does not answer is drawn as not seen. Nothi
 Where the addresses that servers know are not those by which they are reached from here, as
 behind NAT or in containers, --reach says which to use.
 
+Below the tree stands what is wrong, the worst first, with what it was seen by, what was not
+seen, and what to do; what follows from it stands below it. risso topology codes lists all that
+is looked for. With --fail-on the exit code is 1 if there is something so bad.
+
 ` + fault.Help,
 		Example: `  risso topology --dsn 'risso@tcp(db1:3306)/'
   risso topology --dsn 'risso@tcp(127.0.0.1:3307)/' --reach db1:3306=127.0.0.1:3307
   risso topology --all --config risso.yaml --output json
+  risso topology codes
   risso topology --dsn 'risso@tcp(db1)/' --output dot | dot -Tsvg >topology.svg`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
@@ -53,11 +62,16 @@ behind NAT or in containers, --reach says which to use.
 	fl := cmd.Flags()
 	fl.StringArrayVar(&c.reach, "reach", nil, "ADDRESS=OTHER: use another address for a host, or host:port, that servers tell of; may be repeated")
 	fl.BoolVar(&c.alone, "alone", false, "ask only the servers that are given, not those of which they tell")
+	fl.StringVar(&c.failOn, "fail-on", "", "exit code 1 if there is a diagnosis that is at least so bad: info, warning or critical")
 	flags.OutputVar(fl, &c.output, "", "text", "json", "dot")
+	cmd.AddCommand(newCodes(s))
 	return cmd
 }
 
 func (c *command) run(ctx context.Context) error {
+	if c.failOn != "" && !slices.Contains([]string{"info", "warning", "critical"}, c.failOn) {
+		return fault.Usagef("--fail-on %q: info, warning or critical", c.failOn)
+	}
 	reach := map[string]string{}
 	for _, r := range c.reach {
 		from, to, ok := strings.Cut(r, "=")
@@ -90,27 +104,42 @@ func (c *command) run(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := c.write(t); err != nil {
+	found := diagnose.Diagnose(t)
+	if err := c.write(t, found); err != nil {
 		return err
 	}
-	return unseen(t)
+	if err := unseen(t); err != nil {
+		return err
+	}
+	return c.fails(found)
 }
 
-func (c *command) write(t *topology.Topology) error {
+func (c *command) write(t *topology.Topology, found []diagnose.Diagnosis) error {
 	switch c.output {
 	case "json":
-		return render.JSON(c.Out, t)
+		return render.JSON(c.Out, Answer{t, found})
 	case "dot":
 		_, err := io.WriteString(c.Out, t.DOT())
 		return err
 	}
-	_, err := io.WriteString(c.Out, t.Tree(screen.Width(c.Out)))
-	for _, s := range t.Surprises {
-		if err == nil {
-			_, err = fmt.Fprintf(c.Out, "! %s\n", s.Text)
-		}
-	}
+	width := screen.Width(c.Out)
+	_, err := io.WriteString(c.Out, t.Tree(width)+diagnosesText(found, width))
 	return err
+}
+
+// fails ends with an exit code if there is something as bad as --fail-on says.
+func (c *command) fails(found []diagnose.Diagnosis) error {
+	if c.failOn == "" {
+		return nil
+	}
+	var limit fleet.Severity
+	if err := limit.UnmarshalText([]byte(c.failOn)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(found, func(d diagnose.Diagnosis) bool { return d.Severity >= limit }) {
+		return &fault.Told{Code: fault.Failed}
+	}
+	return nil
 }
 
 // unseen is an error if none of the servers that were given answered: what is drawn is nothing then.

@@ -1,0 +1,105 @@
+package look_test
+
+import (
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// wire passes connections on to a server, and can stop passing on what comes over those that there are.
+type wire struct {
+	net.Listener
+	to   string
+	mu   sync.Mutex
+	dead []chan struct{} // closed: nothing of that connection is passed on any more
+}
+
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Listener: l, to: to}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(c)
+		}
+	}()
+	return w
+}
+
+func (w *wire) pass(c net.Conn) {
+	defer c.Close()
+	s, err := net.Dial("tcp", w.to)
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	dead := make(chan struct{})
+	w.mu.Lock()
+	w.dead = append(w.dead, dead)
+	w.mu.Unlock()
+	go func() { // what the client sends passes always, and its end ends both
+		_, _ = io.Copy(s, c)
+		s.Close()
+	}()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := s.Read(buf)
+		select {
+		case <-dead:
+			n = 0
+		default:
+		}
+		if n > 0 {
+			if _, err := c.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// freeze stops what comes over all connections that there are.
+func (w *wire) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, dead := range w.dead {
+		close(dead)
+	}
+	w.dead = nil
+}
+
+// TestFrozen: a replica whose connection brings nothing, and which says that all is well, is found; what the diagnosis says mends it.
+func TestFrozen(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := up(t, 1, spec)
+			timeout := "replica_net_timeout"
+			if s.conns[1].Server.KnowsSlaveWords() {
+				timeout = "slave_net_timeout"
+			}
+			s.do(1, "SET GLOBAL "+timeout+" = 3600") // it does not mend itself meanwhile
+			w := newWire(t, s.target(0).Address())
+			s.change(1, "MASTER_PORT = "+strconv.Itoa(w.Addr().(*net.TCPAddr).Port))
+			s.replica(1, "START", "")
+			s.do(0, "CREATE DATABASE earlier")
+			s.over("repl.stopped:by_command", 1)
+			s.over("repl.frozen", 1)
+			w.freeze()
+			s.do(0, "CREATE DATABASE later")
+			s.remedied("repl.frozen", 1)
+		})
+	}
+}
