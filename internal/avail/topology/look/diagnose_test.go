@@ -115,7 +115,9 @@ func (s *servers) settled() {
 	s.t.Helper()
 	await.Until(s.t, func() bool {
 		top := s.discover(0)
-		return len(top.Links) == 2 && !slices.ContainsFunc(top.Links, func(l topology.Link) bool { return l.Missing == nil || *l.Missing > 0 })
+		return len(top.Links) == len(s.box.Nodes)-1 && !slices.ContainsFunc(top.Links, func(l topology.Link) bool {
+			return l.Channel == nil || !l.Channel.Receiving() || !l.Channel.Applying() || l.Missing == nil || *l.Missing > 0
+		})
 	}, "the replicas have all")
 }
 

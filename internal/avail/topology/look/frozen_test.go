@@ -95,7 +95,7 @@ func TestFrozen(t *testing.T) {
 			s.change(1, "MASTER_PORT = "+strconv.Itoa(w.Addr().(*net.TCPAddr).Port))
 			s.replica(1, "START", "")
 			s.do(0, "CREATE DATABASE earlier")
-			s.over("repl.stopped:by_command", 1)
+			s.settled()
 			s.over("repl.frozen", 1)
 			w.freeze()
 			s.do(0, "CREATE DATABASE later")
