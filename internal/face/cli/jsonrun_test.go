@@ -75,6 +75,7 @@ var answerRuns = []answerRun{
 	{"alter plan", "alter plan --dsn DSN 'ALTER TABLE shop.orders ALTER v SET DEFAULT 5'", 0},
 	{"alter run", "alter run --dsn DSN --yes 'ALTER TABLE shop.orders ALTER v SET DEFAULT 5'", 0},
 	{"alter status", "alter status --dsn DSN", 0},
+	{"health --ask", "health --ask /primary --dsn DSN", 0},
 	{"map --faults", "map --faults --dsn DSN", 0},
 	{"size", "size --dsn DSN", 0},
 	{"trace no connection", "trace --dsn DSN", 0},

@@ -25,6 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
+	"github.com/rissodb/risso/internal/face/cli/health"
 	"github.com/rissodb/risso/internal/face/cli/incident"
 	"github.com/rissodb/risso/internal/face/cli/index"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
@@ -126,7 +127,7 @@ metric, and says in words what is going on.`,
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), incident.New(s), events.NewEvents(s), events.NewEvent(s),
+	root.AddCommand(serve.New(s), watch.NewTop(s), alert.New(s), health.New(s), incident.New(s), events.NewEvents(s), events.NewEvent(s),
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
