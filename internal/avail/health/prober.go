@@ -69,23 +69,32 @@ func (p *Prober) Run(ctx context.Context) {
 		}, func(err error, began time.Time) { p.seen.Store(&Seen{Began: began, Err: err}) })
 	})
 	wg.Go(func() {
-		denied := false
-		p.loop(ctx, func(error) {}, func(ctx context.Context, c *mysql.Conn, _ bool, began time.Time) (err error) {
+		var denied bool
+		var connected time.Time
+		p.loop(ctx, func(error) {}, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
+			if fresh {
+				connected = began
+			}
 			seen := &Channels{Began: began}
 			seen.List, seen.Err = read.OuterChannels(ctx, c)
 			p.channels.Store(seen)
-			if mysql.ClassOf(seen.Err) == mysql.ClassPrivilege { // another connection would not help
+			if mysql.ClassOf(seen.Err) == mysql.ClassPrivilege {
 				if !denied {
 					p.tell(seen.Err)
 				}
 				denied = true
-				return nil
+				if began.Sub(connected) < deniedPause {
+					return nil
+				}
 			}
 			return seen.Err
 		}, func(err error, began time.Time) { p.channels.Store(&Channels{Began: began, Err: err}) })
 	})
 	wg.Wait()
 }
+
+// deniedPause is how long a connection is kept that may not ask: what is granted to its account is seen by new ones only.
+const deniedPause = 5 * time.Second
 
 // patience is how long a look may take before another connection is tried: what it sees is too old before that, but a server that
 // goes on may answer it still.
