@@ -19,6 +19,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sandbox/datadir"
 )
 
 // Node is one server of a sandbox.
@@ -129,6 +132,9 @@ func (n *Node) start(ctx context.Context, args ...string) error {
 func (n *Node) startWith(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, n.sandbox.timeout, fmt.Errorf("no answer after %s", n.sandbox.timeout))
 	defer cancel()
+	if l := datadir.At(n.Datadir); l.State == datadir.InUse {
+		return fault.New(fault.InUse, "end that process first; risso check datadir "+fleet.ShellWord(n.Datadir)+" looks again", fmt.Errorf("node %s: the data directory is %s", n.Name, l.Words))
+	}
 	if err := n.launch(args); err != nil {
 		return fmt.Errorf("node %s: start: %w", n.Name, err)
 	}
@@ -145,6 +151,9 @@ func (n *Node) startWith(ctx context.Context, args ...string) error {
 	n.refresh()
 	return nil
 }
+
+// Environ is the environment that the node's program wants.
+func (n *Node) Environ() []string { return environ(n.Program.Basedir) }
 
 // launch runs the server as a process in its own session, so that it outlives
 // Risso and a Ctrl-C in the terminal does not reach it.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checked is what so many load balancers got from one address.
-type checked struct {
+// balanced is what so many load balancers got from one address.
+type balanced struct {
 	Answers  int     // with status 200
 	Others   int     // with another status
 	Failed   int     // connections that broke
@@ -37,8 +37,8 @@ type checker struct {
 	status []byte // the beginning of what came
 }
 
-// check lets n clients ask an address over connections of their own for d, by one thread.
-func check(to netip.AddrPort, request string, n int, d time.Duration) (c checked, err error) {
+// askAll lets n clients ask an address over connections of their own for d, by one thread.
+func askAll(to netip.AddrPort, request string, n int, d time.Duration) (c balanced, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -63,7 +63,7 @@ func check(to netip.AddrPort, request string, n int, d time.Duration) (c checked
 	if err := l.run(begin.Add(d)); err != nil {
 		return c, err
 	}
-	c = l.checked
+	c = l.balanced
 	c.Rate = float64(c.Answers+c.Others) / time.Since(begin).Seconds()
 	c.P50 = time.Duration(l.took.ValueAtQuantile(50)) * time.Microsecond
 	c.P99 = time.Duration(l.took.ValueAtQuantile(99)) * time.Microsecond
@@ -71,8 +71,11 @@ func check(to netip.AddrPort, request string, n int, d time.Duration) (c checked
 	return c, nil
 }
 
+// statusBytes is the length of HTTP/1.1 200.
+const statusBytes = 12
+
 type checkLoad struct {
-	checked
+	balanced
 	ep      int
 	to      *unix.SockaddrInet4
 	request []byte
@@ -152,7 +155,7 @@ func (l *checkLoad) step(i int) error {
 			l.Failed++
 			return l.again(i)
 		case err != nil || n == 0: // xinetd resets a connection whose request nobody read; what came is an answer nevertheless
-			if bytes.HasPrefix(c.status, []byte("HTTP/1.1 200 ")) {
+			if bytes.HasSuffix(c.status, []byte(" 200")) {
 				l.Answers++
 			} else {
 				l.Others++
@@ -161,8 +164,8 @@ func (l *checkLoad) step(i int) error {
 				return err
 			}
 			return l.again(i)
-		case len(c.status) < 16:
-			c.status = append(c.status, l.buffer[:min(n, 16)]...)
+		case len(c.status) < statusBytes:
+			c.status = append(c.status, l.buffer[:min(n, statusBytes-len(c.status))]...)
 		}
 	}
 }

@@ -58,6 +58,9 @@ var benches = map[string][]part{
 	"advise": {
 		{"many", "what is wrong with a server of very many tables", (*bench).adviseMany},
 	},
+	"health": {
+		{"health", "the health of a node of Galera for 500 load balancers, beside clustercheck", (*bench).health},
+	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
 	},

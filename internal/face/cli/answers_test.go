@@ -46,6 +46,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/sandbox/datadir"
 	"github.com/rissodb/risso/internal/serve/after"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/incident"
@@ -77,6 +78,7 @@ func answers() []answer {
 		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"check datadir", "", reflect.TypeFor[datadir.Look]()},
 		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},

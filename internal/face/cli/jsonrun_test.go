@@ -114,6 +114,7 @@ var answerRuns = []answerRun{
 	{"advise postpone", "advise postpone schema.no_pk shop.log --server gone --for 30d --reason known --url URL", 0},
 	{"advise silence", "advise silence index.* --reason known --url URL", 0},
 	{"advise undo", "advise undo schema.no_pk shop.log --url URL", 0},
+	{"check datadir", "check datadir DIR", 3},
 	{"check advice", "check advice --url URL", 1},
 	{"alert list", "alert list --url URL", 0},
 	{"alert ack", "alert ack gone/server.down --url URL", 0},

@@ -72,9 +72,9 @@ it watches at /health/NAME.
 --ask asks one question here, without HTTP, and ends with 0 if the server is available, else with 1: for
 keepalived and the like.`,
 		Example: `  risso health --dsn 'clustercheckuser@unix(/run/mysqld/mysqld.sock)/' --listen :9200
-  risso health --dsn 'monitor@tcp(db2:3306)/' --max-lag 10s
-  risso health --dsn 'monitor@tcp(db2:3306)/' --ask '/replica?max-lag=5'
-  risso health --dsn 'monitor@tcp(db1:3306)/' --ask /primary -o json`,
+  risso health --dsn 'risso:secret@tcp(db2:3306)/' --max-lag 10s
+  risso health --dsn 'risso:secret@tcp(db2:3306)/' --ask '/replica?max-lag=5'
+  risso health --dsn 'risso:secret@tcp(db1:3306)/' --ask /primary -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd.Flags().Changed) },
 	}
