@@ -153,7 +153,7 @@ func (b *bench) clustercheck(ctx context.Context, s *section, n *sandbox.Node, l
 		return err
 	}
 	_, port, _ := strings.Cut(at, ":")
-	// The script's client is called mysql and takes the server from the option file that is its sixth argument.
+	// The script's client is called mysql. One version of it takes the server from an option file in the environment, another from its sixth argument.
 	bin := filepath.Join(b.work, "ccbin")
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return err
@@ -170,12 +170,12 @@ func (b *bench) clustercheck(ctx context.Context, s *section, n *sandbox.Node, l
 		return err
 	}
 	wrapper := filepath.Join(bin, "check")
-	if err := os.WriteFile(wrapper, []byte("#!/bin/sh\nPATH="+bin+":$PATH exec /bin/bash "+script+" root '' 0 /dev/null 1 "+options+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(wrapper, []byte("#!/bin/sh\nexport MYSQL_USERNAME=root MYSQL_PASSWORD= DEFAULTS_EXTRA_FILE="+options+" PATH="+bin+":$PATH\nexec /bin/bash "+script+" root '' 0 /dev/null 1 "+options+"\n"), 0o700); err != nil {
 		return err
 	}
 	config := filepath.Join(b.work, "xinetd.conf")
 	text := "service mysqlchk\n{\n disable = no\n type = UNLISTED\n flags = REUSE\n socket_type = stream\n protocol = tcp\n port = " + port +
-		"\n bind = 127.0.0.1\n wait = no\n user = root\n server = " + wrapper + "\n per_source = UNLIMITED\n instances = UNLIMITED\n cps = 0\n}\n"
+		"\n bind = 127.0.0.1\n wait = no\n user = root\n server = " + wrapper + "\n per_source = UNLIMITED\n instances = UNLIMITED\n cps = 100000 1\n}\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}
