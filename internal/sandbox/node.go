@@ -19,6 +19,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sandbox/datadir"
 )
 
 // Node is one server of a sandbox.
@@ -129,6 +132,9 @@ func (n *Node) start(ctx context.Context, args ...string) error {
 func (n *Node) startWith(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, n.sandbox.timeout, fmt.Errorf("no answer after %s", n.sandbox.timeout))
 	defer cancel()
+	if err := n.unused(ctx); err != nil {
+		return err
+	}
 	if err := n.launch(args); err != nil {
 		return fmt.Errorf("node %s: start: %w", n.Name, err)
 	}
@@ -145,6 +151,26 @@ func (n *Node) startWith(ctx context.Context, args ...string) error {
 	n.refresh()
 	return nil
 }
+
+// dying is how long a server may take to let go of its files after it was killed.
+const dying = 5 * time.Second
+
+// unused refuses a data directory on which another server works, whatever it is called. One that is just ending is waited for.
+func (n *Node) unused(ctx context.Context) error {
+	l := datadir.At(n.Datadir)
+	for began := time.Now(); l.State == datadir.InUse && time.Since(began) < dying; l = datadir.At(n.Datadir) {
+		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if l.State != datadir.InUse {
+		return nil
+	}
+	return fault.New(fault.InUse, "end that process first; risso check datadir "+fleet.ShellWord(n.Datadir)+" looks again", fmt.Errorf("node %s: the data directory is %s", n.Name, l.Words))
+}
+
+// Environ is the environment that the node's program wants.
+func (n *Node) Environ() []string { return environ(n.Program.Basedir) }
 
 // launch runs the server as a process in its own session, so that it outlives
 // Risso and a Ctrl-C in the terminal does not reach it.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/history"
 	"github.com/rissodb/risso/internal/fault"
@@ -53,6 +54,7 @@ type Parts struct {
 	Sizes      *Sizes
 	Advice     *advice.Room
 	Rules      *own.Rules
+	Health     *health.Desk
 	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
 }
@@ -118,6 +120,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 
 	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
 	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
+	parts.Health = newHealth(set.Servers, logger)
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
@@ -130,6 +133,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	})
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
+	g.Go(func() error { return parts.Health.Run(gctx) })
 	g.Go(func() error { return parts.Alerts.Run(gctx) })
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
 	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts) })

@@ -61,6 +61,7 @@ var benches = map[string][]part{
 	"topology": {
 		{"discover", "300 servers found from one of them", (*bench).discover},
 		{"sets", "sets of very many intervals, beside MySQL's GTID_SUBTRACT", (*bench).gtidSets},
+		{"health", "the health of a node of Galera for 500 load balancers, beside clustercheck", (*bench).health},
 	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},

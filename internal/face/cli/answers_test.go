@@ -5,6 +5,7 @@ import (
 
 	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/avail/galera"
+	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/data/binlog"
@@ -52,6 +53,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/sandbox/datadir"
 	"github.com/rissodb/risso/internal/serve/after"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/incident"
@@ -87,6 +89,7 @@ func answers() []answer {
 		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"check datadir", "", reflect.TypeFor[datadir.Look]()},
 		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
 		{"alert history", "", reflect.TypeFor[clialert.HistoryAnswer]()},
@@ -163,6 +166,7 @@ func answers() []answer {
 		{"gtid where", "", reflect.TypeFor[gtid.WhereAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},

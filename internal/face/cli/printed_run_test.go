@@ -47,7 +47,7 @@ var notRun = []struct{ pattern, why string }{
 }
 
 // endless are commands that run until a signal.
-var endless = regexp.MustCompile(`^risso (serve|top|binlog follow|sandbox load)\b`)
+var endless = regexp.MustCompile(`^risso (serve|top|binlog follow|sandbox load|health --dsn \S+ --max-lag)\b`)
 
 // shorter makes of the reader's sizes and times what a test has room for.
 var shorter = strings.NewReplacer("--table-size 250000", "--table-size 200", "--for 60s", "--for 300ms", "--for 1m", "--for 300ms", "--for 5m", "--for 300ms", "--for 2m", "--for 300ms",

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -50,6 +51,7 @@ type Options struct {
 	Sizes      Sizes          // nil: no server can be asked
 	Advice     Advice         // nil: nothing looks for it
 	Rules      func() own.Now // the user's own rules
+	Health     http.Handler   // answers load balancers below /health/; nil: nobody does
 	Page       fs.FS          // the built page
 	Version    string
 	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
@@ -129,7 +131,24 @@ func New(o Options) http.Handler {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { writeError(w, notThere(r)) })
 	}
 	mux.Handle("/", s.page())
-	return s.bounded(s.hostCheck(mux))
+	return s.bounded(s.healthOr(s.hostCheck(mux)))
+}
+
+// healthPath is where load balancers ask about servers, /health/NAME. They have no token, and often no Host header; the answer says no more than
+// whether a server may have clients.
+const healthPath = "/health/"
+
+func (s *server) healthOr(next http.Handler) http.Handler {
+	if s.Health == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, healthPath) {
+			s.Health.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // programPaths are asked by programs, at Risso or at others that speak Prometheus' protocols: what is not there is said in their form,

@@ -100,7 +100,7 @@ server; the exit code is that of the check, or UNKNOWN if they could not be sent
 	flags.DurationVar(fl, &f.wait, "timeout", 30*time.Second, "give up after this time, as UNKNOWN")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.bind(fl)
-	cmd.AddCommand(newCheckBackup(s), newCheckAccounts(s), newCheckAdvice(s))
+	cmd.AddCommand(newCheckBackup(s), newCheckAccounts(s), newCheckAdvice(s), newCheckDatadir(s))
 	return cmd
 }
 

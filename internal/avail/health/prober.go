@@ -1,0 +1,152 @@
+package health
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// How often a server is looked at, and how old what was seen may be: a server that hangs is so recognized within a second.
+const (
+	DefaultEvery  = 250 * time.Millisecond
+	DefaultMaxAge = 900 * time.Millisecond
+)
+
+// Prober looks at one server again and again, over two connections. Its answers may be asked for from any goroutine.
+type Prober struct {
+	target mysql.Target
+	every  time.Duration
+	maxAge time.Duration
+	tell   func(error) // takes why the server cannot be asked each time that changes; nil: it can be again
+
+	seen     atomic.Pointer[Seen]
+	channels atomic.Pointer[Channels]
+}
+
+// NewProber makes a prober; Run starts it. tell may be nil.
+func NewProber(target mysql.Target, every, maxAge time.Duration, tell func(error)) *Prober {
+	if tell == nil {
+		tell = func(error) {}
+	}
+	p := &Prober{target: target, every: every, maxAge: maxAge, tell: tell}
+	p.seen.Store(&Seen{})
+	p.channels.Store(&Channels{})
+	return p
+}
+
+// Judge answers a question now, without waiting for anything.
+func (p *Prober) Judge(q Question, now time.Time) Answer {
+	s := *p.seen.Load()
+	s.Channels = *p.channels.Load()
+	return Judge(q, s, now, p.maxAge)
+}
+
+// Looked reports whether a first look has ended, however it did.
+func (p *Prober) Looked() bool {
+	return !p.seen.Load().Began.IsZero() && !p.channels.Load().Began.IsZero()
+}
+
+// Run looks until ctx ends.
+func (p *Prober) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var reader *read.HealthReader
+		p.loop(ctx, p.tell, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
+			seen := &Seen{Began: began}
+			if fresh {
+				reader, seen.Err = read.NewHealthReader(ctx, c)
+			}
+			if seen.Err == nil {
+				seen.Health, seen.Err = reader.Read(ctx)
+			}
+			p.seen.Store(seen)
+			return seen.Err
+		}, func(err error, began time.Time) { p.seen.Store(&Seen{Began: began, Err: err}) })
+	})
+	wg.Go(func() {
+		var denied bool
+		var connected time.Time
+		p.loop(ctx, func(error) {}, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
+			if fresh {
+				connected = began
+			}
+			seen := &Channels{Began: began}
+			seen.List, seen.Err = read.OuterChannels(ctx, c)
+			p.channels.Store(seen)
+			if mysql.ClassOf(seen.Err) == mysql.ClassPrivilege {
+				if !denied {
+					p.tell(seen.Err)
+				}
+				denied = true
+				if began.Sub(connected) < deniedPause {
+					return nil
+				}
+			}
+			return seen.Err
+		}, func(err error, began time.Time) { p.channels.Store(&Channels{Began: began, Err: err}) })
+	})
+	wg.Wait()
+}
+
+// deniedPause is how long a connection is kept that may not ask: what is granted to its account is seen by new ones only.
+const deniedPause = 5 * time.Second
+
+// patience is how long a look may take before another connection is tried: what it sees is too old before that, but a server that
+// goes on may answer it still.
+func (p *Prober) patience() time.Duration { return max(3*p.maxAge, 2*time.Second) }
+
+// loop connects and looks, each time one of them fails over a new connection.
+func (p *Prober) loop(ctx context.Context, tell func(error), look func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) error, failed func(error, time.Time)) {
+	var conn *mysql.Conn
+	told := ""
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := p.once(ctx, &conn, began, look, failed)
+		if ctx.Err() != nil {
+			break
+		}
+		word := ""
+		if err != nil {
+			word = err.Error()
+		}
+		if word != told {
+			tell(err)
+			told = word
+		}
+		_ = delay.For(ctx, p.every-time.Since(began))
+	}
+	if conn != nil {
+		_ = conn.Close()
+	}
+}
+
+func (p *Prober) once(ctx context.Context, conn **mysql.Conn, began time.Time, look func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) error, failed func(error, time.Time)) error {
+	lctx, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
+	fresh := *conn == nil
+	if fresh {
+		c, err := mysql.Connect(lctx, p.target.WithPatience(p.patience()), nil)
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = c.Close()
+			}
+			return ctx.Err()
+		}
+		if err != nil {
+			failed(err, began)
+			return err
+		}
+		*conn = c
+	}
+	err := look(lctx, *conn, fresh, began)
+	if err != nil {
+		_ = (*conn).Close()
+		*conn = nil
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package health
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// TestJudge: what each question is answered, for each state of a server.
+func TestJudge(t *testing.T) {
+	now := time.Now()
+	seen := func(h read.Health, channels ...read.ReplicaChannel) Seen {
+		return Seen{Began: now, Health: h, Channels: Channels{Began: now, List: channels}}
+	}
+	node := func(change func(*read.GaleraHealth)) Seen {
+		g := &read.GaleraHealth{State: 4, Primary: true, Ready: true, On: true, Desired: "DISABLED"}
+		change(g)
+		return seen(read.Health{Galera: g})
+	}
+	member := func(state string, primary bool, members, reachable int) Seen {
+		return seen(read.Health{Group: &read.GroupHealth{State: state, Primary: primary, Members: members, Reachable: reachable}})
+	}
+	replica := func(io, sql bool, behind int) Seen {
+		return seen(read.Health{ReadOnly: true}, read.ReplicaChannel{IORunning: io, SQLRunning: sql, Behind: behind})
+	}
+	denied := errors.Join(&mysql.Error{Target: "secret@db1", Class: mysql.ClassPrivilege, Err: errors.New("Access denied for user secret@db1")})
+	unknown := seen(read.Health{})
+	unknown.Channels = Channels{Began: now, Err: denied}
+	blocked := seen(read.Health{})
+	blocked.Channels.Began = now.Add(-time.Minute)
+	noGroup := seen(read.Health{GroupErr: denied})
+	offline := seen(read.Health{Offline: true})
+	readOnlyNode := node(func(*read.GaleraHealth) {})
+	readOnlyNode.Health.ReadOnly = true
+	for _, c := range []struct {
+		ask   string
+		of    Seen
+		want  int
+		words string
+	}{
+		{"/", node(func(*read.GaleraHealth) {}), 200, synced},
+		{"/anything", node(func(*read.GaleraHealth) {}), 400, "no such question"},
+		{"/galera", node(func(g *read.GaleraHealth) { g.Desired = "" }), 200, synced}, // MariaDB has no such variable
+		{"/", node(func(g *read.GaleraHealth) { g.State = 1 }), 503, notSynced},
+		{"/", node(func(g *read.GaleraHealth) { g.State = 2 }), 503, notSynced},
+		{"/?available-when-donor=1", node(func(g *read.GaleraHealth) { g.State = 2 }), 200, synced},
+		{"/?available-when-donor=1", node(func(g *read.GaleraHealth) { g.State = 3 }), 503, notSynced},
+		{"/?available-when-donor=1", node(func(g *read.GaleraHealth) { g.State, g.Primary = 2, false }), 503, notSynced},
+		{"/", node(func(g *read.GaleraHealth) { g.Primary = false }), 503, notSynced},
+		{"/", node(func(g *read.GaleraHealth) { g.Ready = false }), 503, notSynced},
+		{"/", node(func(g *read.GaleraHealth) { g.Desired = "MAINTENANCE" }), 503, notSynced},
+		{"/", node(func(g *read.GaleraHealth) { g.On = false }), 503, "wsrep_on"},
+		{"/", readOnlyNode, 200, synced},
+		{"/?AVAILABLE_WHEN_READONLY=0", readOnlyNode, 503, readOnly},
+		{"/?available-when-readonly=1", readOnlyNode, 200, synced},
+		{"/primary", readOnlyNode, 503, "read-only"},
+		{"/primary", node(func(*read.GaleraHealth) {}), 200, synced},
+		{"/", seen(read.Health{}), 503, "no node of a Galera"},
+		{"/up", seen(read.Health{}), 200, "answers"},
+		{"/up", offline, 503, "offline"},
+		{"/primary", offline, 503, "offline"},
+		{"/up", unknown, 200, "answers"},
+		{"/primary", seen(read.Health{}), 200, "is a primary"},
+		{"/primary", seen(read.Health{ReadOnly: true}), 503, "read-only"},
+		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true, SQLRunning: true}), 503, "is a replica"}, // writable, by mistake or in a ring
+		{"/primary", unknown, 503, "not known: the account may not"},
+		{"/primary", blocked, 503, "last seen 60 s"},
+		{"/replica", blocked, 503, "last seen 60 s"},
+		{"/replica", unknown, 503, "not known: the account may not"},
+		{"/replica", seen(read.Health{}), 503, "no replica"},
+		{"/replica", replica(true, true, 900), 200, "replicates"},
+		{"/replica?max-lag=5", replica(true, true, 5), 200, "replicates"},
+		{"/replica?max-lag=5", replica(true, true, 6), 503, "6 s behind"},
+		{"/replica?max_lag=2m", replica(true, true, 120), 200, "replicates"},
+		{"/replica?max-lag=5", replica(true, true, -1), 503, "not known"},
+		{"/replica", replica(false, true, -1), 503, "does not run"},
+		{"/replica", replica(true, false, -1), 503, "does not run"},
+		{"/group", seen(read.Health{}), 503, "no member"},
+		{"/group", noGroup, 503, "not known"},
+		{"/primary", noGroup, 503, "not known"},
+		{"/replica", noGroup, 503, "not known"},
+		{"/group", member("ONLINE", false, 3, 3), 200, "online"},
+		{"/group", member("RECOVERING", false, 3, 3), 503, "not online"},
+		{"/group", member("ONLINE", true, 3, 1), 503, "no majority"},
+		{"/group", member("ONLINE", true, 4, 2), 503, "no majority"},
+		{"/primary", member("ONLINE", true, 3, 2), 200, "primary of its group"},
+		{"/primary", member("ONLINE", true, 3, 1), 503, "no majority"},
+		{"/primary", member("ONLINE", false, 3, 3), 503, "secondary"},
+		{"/replica", member("ONLINE", false, 3, 3), 200, "secondary"},
+		{"/replica", member("ONLINE", true, 3, 3), 503, "primary of its group"},
+		{"/replica?max-lag=5", member("ONLINE", false, 3, 3), 503, "not known in seconds"},
+		{"/replica?max-lag=x", replica(true, true, 0), 400, "cannot be read"},
+		{"/replica?max-lag=-1", replica(true, true, 0), 400, "cannot be read"},
+		{"/up?max-lag=1", replica(true, true, 0), 400, "for /replica"},
+		{"/?maxlag=1", replica(true, true, 0), 400, "no option"},
+		{"/?output=xml", replica(true, true, 0), 400, "cannot be read"},
+		{"/?%zz", replica(true, true, 0), 400, "cannot be read"},
+	} {
+		q, err := Ask(c.ask, Question{})
+		a := Answer{Status: http.StatusBadRequest}
+		if err != nil {
+			a.Reason = err.Error()
+		} else {
+			a = Judge(q, c.of, now, time.Second)
+		}
+		if a.Status != c.want || !strings.Contains(a.Reason, c.words) || a.Available != (c.want == 200) || strings.Contains(a.Reason, "secret") {
+			t.Errorf("%s: got %d %q, want %d with %q", c.ask, a.Status, a.Reason, c.want, c.words)
+		}
+	}
+}
+
+// TestStale: what is older than it may be is never a reason to send clients, whatever was seen, and the age is that of the oldest that counts.
+func TestStale(t *testing.T) {
+	now := time.Now()
+	good := Seen{Began: now, Channels: Channels{Began: now}}
+	for _, c := range []struct {
+		name     string
+		after    time.Duration
+		change   func(*Seen)
+		question About
+		want     int
+		age      float64
+		words    string
+	}{
+		{"just seen", 0, func(*Seen) {}, Up, 200, 0, "answers"},
+		{"as old as it may be", DefaultMaxAge, func(*Seen) {}, Up, 200, 0.9, "answers"},
+		{"older", DefaultMaxAge + 1, func(*Seen) {}, Up, 503, 0.9, "last seen 900 ms ago"},
+		{"within a second of a hang", time.Second, func(*Seen) {}, Primary, 503, 1, "does not answer"},
+		{"never seen", 0, func(s *Seen) { *s = Seen{} }, Up, 503, -1, "not looked at yet"},
+		{"refused", 0, func(s *Seen) { s.Err = &mysql.Error{Class: mysql.ClassRefused, Err: errors.New("x")} }, Up, 503, 0, "refuses connections"},
+		{"refused, and then nothing", 3 * time.Second, func(s *Seen) { s.Err = &mysql.Error{Class: mysql.ClassRefused, Err: errors.New("x")} }, Up, 503, 3, "refuses connections"},
+		{"replication is older", 0, func(s *Seen) { s.Channels.Began = now.Add(-500 * time.Millisecond) }, Primary, 200, 0.5, "primary"},
+		{"replication does not count", 0, func(s *Seen) { s.Channels.Began = now.Add(-time.Hour) }, Up, 200, 0, "answers"},
+		{"the clock of the look is ahead", -time.Second, func(*Seen) {}, Up, 200, 0, "answers"},
+	} {
+		s := good
+		c.change(&s)
+		a := Judge(Question{About: c.question}, s, now.Add(c.after), DefaultMaxAge)
+		if a.Status != c.want || a.Age < c.age-0.001 || a.Age > c.age+0.001 || !strings.Contains(a.Reason, c.words) {
+			t.Errorf("%s: got %d, age %v, %q; want %d, %v, %q", c.name, a.Status, a.Age, a.Reason, c.want, c.age, c.words)
+		}
+	}
+}

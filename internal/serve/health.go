@@ -1,0 +1,24 @@
+package serve
+
+import (
+	"log/slog"
+
+	"github.com/rissodb/risso/internal/avail/health"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/serve/config"
+)
+
+// newHealth makes what answers load balancers about the servers that are watched.
+func newHealth(servers []config.Watched, logger *slog.Logger) *health.Desk {
+	targets := map[string]mysql.Target{}
+	for _, s := range servers {
+		targets[s.Instance.Name] = s.Target
+	}
+	return health.NewDesk(targets, func(server string, err error) {
+		if err != nil {
+			logger.Warn("load balancers are told that a server is not available", "server", server, "err", err)
+			return
+		}
+		logger.Info("a server answers again", "server", server)
+	})
+}
