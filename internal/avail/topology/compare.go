@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,15 +54,58 @@ func (t *Topology) errant(node int, rings [][]int) {
 			}
 		}
 	}
-	has := n.GTID.Executed
-	if n.GTID.ByDomain {
-		has = n.GTID.State
-	}
+	n.Errant, n.Compared = n.beyond(had)
+}
+
+// beyond are the transactions that a node has beyond what others had.
+func (n *Node) beyond(had []string) (extra string, known bool) {
+	has := n.GTID.logged()
 	if has == "" {
-		return
+		return "", false
 	}
 	_, extra, _, err := mysql.ErrantTransactions(has, together(had, n.GTID.ByDomain))
-	n.Errant, n.Compared = extra, err == nil
+	return extra, err == nil
+}
+
+// logged is which transactions the server's log has had, by who wrote them.
+func (g *GTIDs) logged() string {
+	if g.ByDomain {
+		return g.State
+	}
+	return g.Executed
+}
+
+// Beyond are the transactions that a node has and none of others, by GTID; known is false if that cannot be told.
+func (t *Topology) Beyond(node int, others []int) (extra string, known bool) {
+	n := &t.Nodes[node]
+	var had []string
+	for _, i := range others {
+		o := &t.Nodes[i]
+		if !o.Seen || o.GTID.ByDomain != n.GTID.ByDomain {
+			continue
+		}
+		if set := cmp.Or(o.GTID.Later, o.GTID.logged()); set != "" {
+			had = append(had, set)
+		}
+	}
+	if !n.Seen || len(had) == 0 {
+		return "", false
+	}
+	return n.beyond(had)
+}
+
+// Above are the nodes that a node replicates from, and those that they do, and so on, without the node itself.
+func (t *Topology) Above(node int) (above []int) {
+	seen := map[int]bool{node: true}
+	for next := []int{node}; len(next) > 0; next = next[1:] {
+		for _, l := range t.Sources(next[0]) {
+			if !seen[l.Source] {
+				seen[l.Source] = true
+				above, next = append(above, l.Source), append(next, l.Source)
+			}
+		}
+	}
+	return above
 }
 
 // domains are those of a gtid_binlog_state.

@@ -180,7 +180,7 @@ func (d *discovery) again(ctx context.Context) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			if later, err := d.Again(ctx, d.reached(n.Addresses[0])); err == nil {
+			if later, err := d.Again(ctx, d.Reached(n.Addresses[0])); err == nil {
 				n.GTID.Later = later
 			}
 		})

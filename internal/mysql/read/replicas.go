@@ -35,6 +35,9 @@ type ReplicaChannel struct {
 	SourcePos  int64
 	RelayBytes int64 // of relay logs on its disk
 	TLS        bool
+	User       string // as whom it logs in at the source
+	RelayLog   string // from where in its relay logs it applies next
+	RelayPos   int64
 }
 
 // ReplicaFilter is what a replica leaves out. Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules".
@@ -137,6 +140,8 @@ func channelOf(old map[string]string) ReplicaChannel {
 	ch.SourceLog, ch.TLS = old["Master_Log_File"], old["Master_SSL_Allowed"] == "Yes"
 	ch.SourcePos, _ = strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64)
 	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)
+	ch.User, ch.RelayLog = old["Master_User"], old["Relay_Log_File"]
+	ch.RelayPos, _ = strconv.ParseInt(old["Relay_Log_Pos"], 10, 64)
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
 		if ch.LastError == "" {
 			ch.LastError = withoutValues(old[k])
