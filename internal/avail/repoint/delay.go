@@ -41,7 +41,11 @@ func (r *Repointer) Delay(ctx context.Context, t *topology.Topology, node int, c
 		return nil, refused("delay "+d.Replica.Name, j.v.Refused)
 	}
 	d.Channel, d.Notes = j.v.Channel, j.v.Notes
-	d.Undo = fmt.Sprintf("risso replica delay %s %ds", d.Replica.Name, d.Channel.Delay)
+	before := "0"
+	if d.Channel.Delay > 0 {
+		before = fmt.Sprintf("%ds", d.Channel.Delay)
+	}
+	d.Undo = "risso replica delay " + d.Replica.Name + " " + before + r.Flags
 	d.plan()
 	return d, nil
 }

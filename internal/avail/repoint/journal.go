@@ -31,8 +31,8 @@ type Pointed struct {
 	ToPos   int64  `json:"to_pos,omitempty"`
 }
 
-// BackCommand gives back what a process left that was killed.
-const BackCommand = "risso replica back"
+// backCommand gives back what a process left that was killed.
+func (r *Repointer) backCommand() string { return "risso replica back" + r.Flags }
 
 // within is how long it is tried to give something back.
 const within = 30 * time.Second
@@ -43,7 +43,7 @@ func final(err error) bool { return errors.Is(err, ErrSurprise) || mysql.ErrorNu
 // stopped is the journal of threads that stand still. kept says that they are to be left as they are.
 func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 	return change.Kind[Stopped]{
-		Name: "replica-stopped", Command: BackCommand, Busy: ErrBusy, Within: within, Stays: true, Final: final,
+		Name: "replica-stopped", Command: r.backCommand(), Busy: ErrBusy, Within: within, Stays: true, Final: final,
 		Back: func(ctx context.Context, c *mysql.Conn, old Stopped) error {
 			if kept() {
 				return nil
@@ -76,7 +76,7 @@ func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 // pointed is the journal of a channel that points elsewhere. kept says that it is to be left as it is.
 func (r *Repointer) pointed(kept func() bool) change.Kind[Pointed] {
 	return change.Kind[Pointed]{
-		Name: "replica-pointed", Command: BackCommand, Busy: ErrBusy, Within: r.Wait + within, Stays: true, Final: final,
+		Name: "replica-pointed", Command: r.backCommand(), Busy: ErrBusy, Within: r.Wait + within, Stays: true, Final: final,
 		Back: func(ctx context.Context, c *mysql.Conn, old Pointed) error {
 			if kept() {
 				return nil
@@ -136,8 +136,8 @@ func (r *Repointer) finish(ctx context.Context, s *server, channel string) error
 // Returned is what Back found of a process that was killed, and gave back.
 type Returned struct {
 	Since   time.Time `json:"since"`
-	Steps   []string  `json:"steps"` // in words
-	Journal string    `json:"journal"`
+	Steps   []string  `json:"steps"`   // in words
+	Journal string    `json:"journal"` // file that said so
 }
 
 // Back gives back what a killed process left on a server; with dryRun it only says what it would do.

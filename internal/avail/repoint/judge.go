@@ -150,17 +150,26 @@ func (j *judge) place() {
 
 // usual is the address by which replicas reach the new source: that of those it has, its report_host, or the one by which it is reached from here.
 func (j *judge) usual() string {
+	if was, detached := Attached(j.v.Channel.Source); detached && j.Topology.At(j.Replica, was) == j.Below {
+		return was
+	}
+	elsewhere := ""
 	for _, l := range j.Topology.Replicas(j.Below) {
-		if l.Channel != nil && j.Topology.Nodes[l.Replica].Hostname == j.replica.Hostname {
+		if l.Channel == nil {
+			continue
+		}
+		if _, detached := Attached(l.Channel.Source); detached {
+			continue
+		}
+		if j.Topology.Nodes[l.Replica].Hostname == j.replica.Hostname {
 			return l.Channel.Source
 		}
-	}
-	for _, l := range j.Topology.Replicas(j.Below) {
-		if host := ""; l.Channel != nil {
-			if host, _ = split(l.Channel.Source); !follow.Loopback(host) {
-				return l.Channel.Source
-			}
+		if host, _ := split(l.Channel.Source); !follow.Loopback(host) {
+			elsewhere = l.Channel.Source
 		}
+	}
+	if elsewhere != "" {
+		return elsewhere
 	}
 	if j.below.Reported != "" {
 		return j.below.Reported

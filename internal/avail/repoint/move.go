@@ -59,9 +59,9 @@ func (r *Repointer) Prepare(ctx context.Context, q Question) (*Move, error) {
 	if m.From >= 0 {
 		from = q.Topology.Nodes[m.From].Name
 	}
-	m.Undo = "risso replica move " + m.Replica.Name + " --below " + from
+	m.Undo = "risso replica move " + m.Replica.Name + " --below " + from + r.Flags
 	if _, m.attaches = Attached(m.Channel.Source); m.attaches {
-		m.Undo = "risso replica detach " + m.Replica.Name
+		m.Undo = "risso replica detach " + m.Replica.Name + r.Flags
 	}
 	m.log, m.pos = m.Channel.Log, m.Channel.Pos // unless they are matched
 	m.plan()
@@ -137,7 +137,7 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 		return nil, refused("detach "+m.Replica.Name, m.Refused)
 	}
 	m.Address = fmt.Sprintf("%s%s:%d", host, detachedSuffix, port)
-	m.Undo = "risso replica attach " + m.Replica.Name
+	m.Undo = "risso replica attach " + m.Replica.Name + r.Flags
 	m.plan()
 	return m, nil
 }
@@ -273,7 +273,7 @@ func (m *Move) end(ctx context.Context, err error) error {
 	give(c, e, m.node)
 	switch {
 	case back != nil:
-		return errors.Join(err, fmt.Errorf("%s could not be put back as it was: %w; the journals are in %s; %s tries it again", m.Replica.Name, back, m.r.Dir, BackCommand))
+		return errors.Join(err, fmt.Errorf("%s could not be put back as it was: %w; the journals are in %s; %s tries it again", m.Replica.Name, back, m.r.Dir, m.r.backCommand()))
 	case failed && !m.kept:
 		return fmt.Errorf("%w; %s is as it was before, and replicates from %s", err, m.Replica.Name, m.Channel.Source)
 	case failed:

@@ -71,6 +71,7 @@ func (s *servers) end(l *ledger) {
 func TestMove(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, 2, spec)
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
 			l := s.write(0)
@@ -229,6 +230,7 @@ func (s *servers) byPosition(node int) {
 func TestPositions(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, 3, spec)
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
 			for i := 1; i < 4; i++ {
@@ -260,12 +262,13 @@ func TestCutOff(t *testing.T) {
 	}
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, 2, spec)
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
 			l := s.write(0)
 			for _, step := range []string{"CHANGE", "SQL_THREAD"} { // with nothing changed but stopped; and pointed elsewhere
 				s.kill(step)
-				if _, err := s.prepare(2, 1); !errors.Is(err, repoint.ErrBusy) || !strings.Contains(err.Error(), repoint.BackCommand) {
+				if _, err := s.prepare(2, 1); !errors.Is(err, repoint.ErrBusy) || !strings.Contains(err.Error(), "risso replica back") {
 					t.Errorf("killed before %s, then again: got %v, want ErrBusy and the command", step, err)
 				}
 				if got := s.channel(2); got.SQLRunning {

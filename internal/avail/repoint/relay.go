@@ -137,4 +137,3 @@ func counted(list []string, count map[string]int) []string {
 	}
 	return out
 }
-

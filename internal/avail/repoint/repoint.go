@@ -33,6 +33,7 @@ type Repointer struct {
 	Dir    string                            // of the journals
 	Wait   time.Duration                     // how long each thing may take that is waited for
 	Say    func(string)                      // is told what is going on
+	Flags  string                            // how printed commands find the servers: " --dsn …"
 }
 
 // Refusal is why something cannot be done.

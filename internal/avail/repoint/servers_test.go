@@ -52,7 +52,9 @@ func (s *servers) target(node int) mysql.Target {
 	return t
 }
 
-func (s *servers) address(node int) string { return fmt.Sprintf("127.0.0.1:%d", s.box.Nodes[node].Port) }
+func (s *servers) address(node int) string {
+	return fmt.Sprintf("127.0.0.1:%d", s.box.Nodes[node].Port)
+}
 
 func (s *servers) do(node int, statements ...string) {
 	s.t.Helper()
@@ -158,8 +160,10 @@ func (s *servers) level(table string) {
 }
 
 // thread starts or stops a thread of a node.
-func (s *servers) start(node int, t mysql.Thread) { s.do(node, s.conns[node].Server.StartThread("", t)) }
-func (s *servers) stop(node int, t mysql.Thread)  { s.do(node, s.conns[node].Server.StopThread("", t)) }
+func (s *servers) start(node int, t mysql.Thread) {
+	s.do(node, s.conns[node].Server.StartThread("", t))
+}
+func (s *servers) stop(node int, t mysql.Thread) { s.do(node, s.conns[node].Server.StopThread("", t)) }
 
 // writable lets everybody with privileges write.
 func (s *servers) writable(node int) {

@@ -36,6 +36,7 @@ import (
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -140,6 +141,12 @@ func answers() []answer {
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
+		{"replica attach", "", reflect.TypeFor[replica.Answer]()},
+		{"replica back", "", reflect.TypeFor[replica.BackAnswer]()},
+		{"replica delay", "", reflect.TypeFor[replica.Answer]()},
+		{"replica detach", "", reflect.TypeFor[replica.Answer]()},
+		{"replica move", "", reflect.TypeFor[replica.Answer]()},
+		{"replica skip", "", reflect.TypeFor[replica.SkipAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},

@@ -68,7 +68,7 @@ func TestNoServer(t *testing.T) {
 		"top --no-host --dsn D", "top --no-host --count 1 -o json --dsn D", "serve --no-host --data TMP --listen 127.0.0.1:0 --dsn D",
 		"doctor --no-host --data TMP --listen 127.0.0.1:0 --dsn D", "grants --dsn D", "explain SELECT+1 --dsn D", "digest --for 1s --dsn D",
 		"trace --dsn D", "trace 4711 --for 1s --dsn D", "trace --latest --dsn D",
-		"accounts --dsn D", "accounts rotate x@y --state TMP --dry-run --dsn D", "advise --dsn D", "advise prove index.redundant:a.b.c --state TMP --dsn D", "size --dsn D", "topology --dsn D", "map --faults --dsn D",
+		"accounts --dsn D", "accounts rotate x@y --state TMP --dry-run --dsn D", "advise --dsn D", "advise prove index.redundant:a.b.c --state TMP --dsn D", "size --dsn D", "topology --dsn D", "replica move a --below b --state TMP --dsn D", "replica attach a --state TMP --dsn D", "replica detach a --state TMP --dsn D", "replica delay a 1h --state TMP --dsn D", "replica skip a --state TMP --dsn D", "replica back --state TMP --dsn D", "map --faults --dsn D",
 		"alter plan ALTER+TABLE+a.b+FORCE --dsn D", "alter run ALTER+TABLE+a.b+FORCE --dry-run --dsn D", "alter status --dsn D", "index retire a.b.c --state TMP --dry-run --dsn D",
 		"backup --to TMP --dsn D", "backup --dry-run --to TMP --dsn D", "backup --physical --to TMP --state TMP --dsn D", "backup --to TMP --dsn GOOD --max-lag 1s --replica D", "backup --physical --to TMP --state TMP --dsn GOOD --max-lag 1s --replica D",
 		"restore --from PLACE --into D", "restore --from PLACE --dry-run --into D", "restore --forget --into D",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,20 +50,16 @@ behind NAT or in containers, --reach says which to use.
 	}
 	c.Bind(cmd)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&c.reach, "reach", nil, "ADDRESS=OTHER: use another address for a host, or host:port, that servers tell of; may be repeated")
+	flags.ReachVar(fl, &c.reach)
 	fl.BoolVar(&c.alone, "alone", false, "ask only the servers that are given, not those of which they tell")
 	flags.OutputVar(fl, &c.output, "", "text", "json", "dot")
 	return cmd
 }
 
 func (c *command) run(ctx context.Context) error {
-	reach := map[string]string{}
-	for _, r := range c.reach {
-		from, to, ok := strings.Cut(r, "=")
-		if !ok || from == "" || to == "" {
-			return fault.Usagef("--reach %q: write it as db1:3306=127.0.0.1:3307, or db1=10.0.0.1", r)
-		}
-		reach[from] = to
+	reach, err := flags.ParseReach(c.reach)
+	if err != nil {
+		return err
 	}
 	list, err := c.Watched()
 	if err != nil {
@@ -93,7 +88,7 @@ func (c *command) run(ctx context.Context) error {
 	if err := c.write(t); err != nil {
 		return err
 	}
-	return unseen(t)
+	return t.Unreached()
 }
 
 func (c *command) write(t *topology.Topology) error {
@@ -111,14 +106,4 @@ func (c *command) write(t *topology.Topology) error {
 		}
 	}
 	return err
-}
-
-// unseen is an error if none of the servers that were given answered: what is drawn is nothing then.
-func unseen(t *topology.Topology) error {
-	for _, n := range t.Nodes {
-		if n.Seen {
-			return nil
-		}
-	}
-	return fmt.Errorf("no server answered: %s", t.Nodes[0].Unseen.Text)
 }
