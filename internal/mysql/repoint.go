@@ -40,6 +40,14 @@ func (s Server) thread(statement, channel, words string) string {
 	return statement + " " + words
 }
 
+// DefaultChannel lets a statement about the channel without a name mean that one alone, on a server with several: MySQL means all of them else, or refuses.
+func (s Server) DefaultChannel(statement string) string {
+	if s.MariaDB() {
+		return statement
+	}
+	return statement + " FOR CHANNEL ''"
+}
+
 // StartUntil is the statement that starts a channel, which stops applying at a place in the source's binary log. Sources: MySQL manual, "START REPLICA Statement";
 // MariaDB documentation, "START REPLICA".
 func (s Server) StartUntil(channel, log string, pos int64) string {
@@ -140,6 +148,28 @@ func ReceivedAll(ctx context.Context, c *Conn, received string) (bool, error) {
 	}
 	have, err := AppliedGTIDs(ctx, c)
 	return err == nil && have.ContainsSet(r), err
+}
+
+// Without is a set without what came from other servers, of which these are the sets, unless it came from theirs as well: transactions of MySQL's, domains of MariaDB's.
+func (s GTIDSet) Without(others []string, theirs GTIDSet) (GTIDSet, error) {
+	out := s
+	for _, text := range others {
+		o, err := ParseGTIDSet(text)
+		if err != nil {
+			return GTIDSet{}, err
+		}
+		if !s.ByDomain() {
+			out = out.Subtract(o)
+			continue
+		}
+		out = out.Clone()
+		for domain := range o.domains {
+			if _, has := theirs.domains[domain]; !has {
+				delete(out.domains, domain)
+			}
+		}
+	}
+	return out, nil
 }
 
 // AppliedGTIDs is up to where a server has what it replicates: gtid_executed of MySQL, gtid_slave_pos of MariaDB, where it asks its source to go on.

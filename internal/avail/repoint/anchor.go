@@ -16,9 +16,9 @@ import (
 
 // planAnchor adds the steps by which the anchor stands still.
 func (m *Move) planAnchor(step func(what, where, why string, do func(context.Context) error)) {
-	s, name := mysql.Of(m.anchor.Server), m.anchor.Name
-	channel := m.anchor.Channels[0].Name
-	step(s.StopThread(channel, mysql.Receiver), "on "+name, "it stands still, so that positions can be matched", func(ctx context.Context) error {
+	name, channel := m.anchor.Name, m.anchor.Channels[0].Name
+	w := words{server: mysql.Of(m.anchor.Server), channel: channel}
+	step(w.stop(mysql.Receiver), "on "+name, "it stands still, so that positions can be matched", func(ctx context.Context) error {
 		ch, err := m.stand.channel(ctx, channel)
 		if err != nil {
 			return err
@@ -27,16 +27,19 @@ func (m *Move) planAnchor(step func(what, where, why string, do func(context.Con
 		if err != nil {
 			return err
 		}
-		return m.stand.do(ctx, s.StopThread(channel, mysql.Receiver))
+		return m.stand.do(ctx, w.stop(mysql.Receiver))
 	})
 	step("wait", "until "+name+" has applied what it received", "", func(ctx context.Context) (err error) {
 		if err = m.r.drained(ctx, m.stand, channel); err == nil {
+			err = m.r.settle(ctx, m.stand, channel)
+		}
+		if err == nil {
 			m.standsAt, err = m.stand.channel(ctx, channel)
 		}
 		return err
 	})
 	if !m.standFirst {
-		step(s.StopThread(channel, mysql.Applier), "on "+name, "", func(ctx context.Context) error { return m.stopAnchor(ctx) })
+		step(w.stopBoth(), "on "+name, "", func(ctx context.Context) error { return m.stopAnchor(ctx) })
 		step("wait", "until "+m.Replica.Name+" has come to the end of its binary log", "", m.comes)
 	}
 }
@@ -44,7 +47,7 @@ func (m *Move) planAnchor(step func(what, where, why string, do func(context.Con
 // stopAnchor stops the anchor wholly, and reads where it stands.
 func (m *Move) stopAnchor(ctx context.Context) error {
 	channel := m.anchor.Channels[0].Name
-	err := m.stand.do(ctx, m.stand.c.Server.StopReplica(channel))
+	err := m.stand.do(ctx, m.stand.words(channel).stopBoth())
 	if err == nil {
 		m.standsAt, err = m.stand.channel(ctx, channel)
 	}
@@ -123,8 +126,8 @@ func comparePlaces(a, b read.ReplicaChannel) int {
 
 // pass lets the replica come at least to where the anchor stands, and apply all that it received by then: it is thrown away when it is pointed elsewhere.
 func (m *Move) pass(ctx context.Context) (ch read.ReplicaChannel, err error) {
-	name, server := m.Channel.Name, m.node.c.Server
-	if err = m.node.do(ctx, server.StartReplica(name)); err != nil {
+	name, w := m.Channel.Name, m.node.words(m.Channel.Name)
+	if err = m.node.do(ctx, w.startBoth()); err != nil {
 		return ch, err
 	}
 	err = m.r.await(ctx, func() (bool, error) {
@@ -135,10 +138,13 @@ func (m *Move) pass(ctx context.Context) (ch read.ReplicaChannel, err error) {
 		return err == nil && comparePlaces(ch, m.standsAt) >= 0, err
 	}, func() string { return m.node.name + " has not come to where " + m.stand.name + " stands" })
 	if err == nil {
-		err = m.node.do(ctx, server.StopThread(name, mysql.Receiver))
+		err = m.node.do(ctx, w.stop(mysql.Receiver))
 	}
 	if err == nil {
 		err = m.r.drained(ctx, m.node, name)
+	}
+	if err == nil {
+		err = m.r.settle(ctx, m.node, name)
 	}
 	if err == nil {
 		ch, err = m.node.channel(ctx, name)
@@ -148,8 +154,8 @@ func (m *Move) pass(ctx context.Context) (ch read.ReplicaChannel, err error) {
 
 // goTo lets a replica go on to where another one stands, and stop there. What it has received beyond that it keeps.
 func (m *Move) goTo(ctx context.Context, s *server, channel string, at read.ReplicaChannel) error {
-	server, log, pos := s.c.Server, at.Status.Log, at.Status.Pos
-	for _, statement := range []string{server.StopReplica(channel), server.StartUntil(channel, log, pos)} {
+	w, log, pos := s.words(channel), at.Status.Log, at.Status.Pos
+	for _, statement := range []string{w.stopBoth(), w.startUntil(log, pos)} {
 		if err := s.do(ctx, statement); err != nil {
 			return err
 		}
@@ -164,7 +170,7 @@ func (m *Move) goTo(ctx context.Context, s *server, channel string, at read.Repl
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, server.StopReplica(channel))
+	return s.do(ctx, w.stopBoth())
 }
 
 // startAnchor lets the anchor replicate again.

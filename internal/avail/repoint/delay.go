@@ -89,18 +89,19 @@ func (d *Delay) judge(ctx context.Context, j *judge) {
 
 func (d *Delay) plan() {
 	s, ch, on := mysql.Of(d.Replica.Server), d.Channel, "on "+d.Replica.Name
-	stop, start := s.StopThread(ch.Name, mysql.Applier), s.StartThread(ch.Name, mysql.Applier)
+	w := words{s, ch.Name, len(d.Replica.Channels) > 1}
+	stop, start := w.stop(mysql.Applier), w.start(mysql.Applier)
 	receives := ch.IORunning != "No"
 	if !s.DelaysWhileReceiving() {
-		stop, start = s.StopReplica(ch.Name), s.StartReplica(ch.Name)
+		stop, start = w.stopBoth(), w.startBoth()
 		if !receives || !ch.Applying() { // only what ran
-			start = s.StartThread(ch.Name, mysql.Receiver)
+			start = w.start(mysql.Receiver)
 			if !receives {
-				start = s.StartThread(ch.Name, mysql.Applier)
+				start = w.start(mysql.Applier)
 			}
 		}
 	}
-	statements := []string{stop, s.Point(ch.Name, mysql.Pointing{Delay: &d.seconds})}
+	statements := []string{stop, w.point(mysql.Pointing{Delay: &d.seconds})}
 	if ch.Applying() || !s.DelaysWhileReceiving() && receives {
 		statements = append(statements, start)
 	}

@@ -48,16 +48,16 @@ func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 			if kept() {
 				return nil
 			}
-			s := &server{old.Server, c}
+			s := &server{name: old.Server, c: c}
 			ch, err := s.channel(ctx, old.Channel)
 			if err != nil {
 				return err
 			}
 			if old.Receives && ch.Status.IORunning == "No" {
-				err = s.do(ctx, c.Server.StartThread(old.Channel, mysql.Receiver))
+				err = s.do(ctx, s.words(old.Channel).start(mysql.Receiver))
 			}
 			if err == nil && old.Applies && !ch.SQLRunning {
-				err = s.do(ctx, c.Server.StartThread(old.Channel, mysql.Applier))
+				err = s.do(ctx, s.words(old.Channel).start(mysql.Applier))
 			}
 			return err
 		},
@@ -76,12 +76,12 @@ func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 // pointed is the journal of a channel that points elsewhere. kept says that it is to be left as it is.
 func (r *Repointer) pointed(kept func() bool) change.Kind[Pointed] {
 	return change.Kind[Pointed]{
-		Name: "replica-pointed", Command: r.backCommand(), Busy: ErrBusy, Within: r.Wait + within, Stays: true, Final: final,
+		Name: "replica-pointed", Command: r.backCommand(), Busy: ErrBusy, Within: r.Wait + stopTime, Stays: true, Final: final,
 		Back: func(ctx context.Context, c *mysql.Conn, old Pointed) error {
 			if kept() {
 				return nil
 			}
-			return r.pointBack(ctx, &server{old.Server, c}, old)
+			return r.pointBack(ctx, &server{name: old.Server, c: c}, old)
 		},
 		Statements: func(old Pointed) []string {
 			return []string{"point " + old.Server + " at " + old.From + " again, unless it applies what it gets from " + old.To}
@@ -99,7 +99,7 @@ func (r *Repointer) pointBack(ctx context.Context, s *server, old Pointed) error
 		return fmt.Errorf("%w: %s has applied what %s wrote, and its position in the log of %s is not known any more: it stays", ErrSurprise, s.name, old.To, old.From)
 	}
 	if ch.Status.IORunning != "No" {
-		if err := s.do(ctx, s.c.Server.StopThread(old.Channel, mysql.Receiver)); err != nil {
+		if err := s.do(ctx, s.words(old.Channel).stop(mysql.Receiver)); err != nil {
 			return err
 		}
 	}
@@ -108,11 +108,11 @@ func (r *Repointer) pointBack(ctx context.Context, s *server, old Pointed) error
 			return err
 		}
 	}
-	if err := s.do(ctx, s.c.Server.StopReplica(old.Channel)); err != nil {
+	if err := s.do(ctx, s.words(old.Channel).stopBoth()); err != nil {
 		return err
 	}
 	host, port := split(old.From)
-	return s.do(ctx, s.c.Server.Point(old.Channel, mysql.Pointing{Host: host, Port: port, Log: old.Log, Pos: old.Pos}))
+	return s.do(ctx, s.words(old.Channel).point(mysql.Pointing{Host: host, Port: port, Log: old.Log, Pos: old.Pos}))
 }
 
 // finish lets a channel that does not receive apply what it has.
@@ -126,7 +126,7 @@ func (r *Repointer) finish(ctx context.Context, s *server, channel string) error
 		return err
 	}
 	if !ch.SQLRunning {
-		if err := s.do(ctx, s.c.Server.StartThread(channel, mysql.Applier)); err != nil {
+		if err := s.do(ctx, s.words(channel).start(mysql.Applier)); err != nil {
 			return err
 		}
 	}
@@ -143,6 +143,7 @@ type Returned struct {
 // Back gives back what a killed process left on a server; with dryRun it only says what it would do.
 func (r *Repointer) Back(ctx context.Context, target mysql.Target, dryRun bool) (out []Returned, err error) {
 	never := func() bool { return false }
+	target = target.WithPatience(r.Wait + stopTime)
 	p, err := r.pointed(never).Restore(ctx, target, r.Dir, dryRun)
 	if err != nil {
 		return nil, err

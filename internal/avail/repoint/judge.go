@@ -42,6 +42,7 @@ type Verdict struct {
 	Channel topology.Channel // that is pointed elsewhere
 	From    int              // the node that it comes from; -1: not known
 	Address string           // of the new source, host:port
+	Others  []int            // the sources of its other channels
 	Anchor  int              // without GTIDs: the node that stands still meanwhile, so that positions can be matched; else -1
 }
 

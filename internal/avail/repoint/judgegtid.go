@@ -20,6 +20,7 @@ func (j *judge) gtids() {
 	if r.GTID.ByDomain != b.GTID.ByDomain {
 		return
 	}
+	j.others()
 	j.errant()
 	j.purged()
 	if b.GTID.ByDomain && !b.GTID.Strict {
@@ -27,13 +28,24 @@ func (j *judge) gtids() {
 	}
 }
 
-// known are the nodes whose transactions are nobody's own: the new source, those above it, and the old source with those above it.
+// known are the nodes whose transactions are nobody's own: the new source and those above it, and those above the replica, by whichever channel.
 func (j *judge) known() []int {
 	list := append([]int{j.Below}, j.Topology.Above(j.Below)...)
-	if j.v.From >= 0 {
-		list = append(append(list, j.v.From), j.Topology.Above(j.v.From)...)
-	}
+	list = append(list, j.Topology.Above(j.Replica)...)
 	return slices.DeleteFunc(list, func(i int) bool { return i == j.Replica })
+}
+
+// others are the sources of the replica's other channels. One that was not seen is refused: what came from there cannot be told from what is the replica's own.
+func (j *judge) others() {
+	for _, l := range j.Topology.Sources(j.Replica) {
+		switch n := &j.Topology.Nodes[l.Source]; {
+		case l.Channel == nil || l.Channel.Name == j.v.Channel.Name:
+		case !n.Seen:
+			j.v.refuse("not_compared", "", "the source of its channel %q, %s, was not seen: what came from there cannot be told from what is its own", l.Channel.Name, n.Name)
+		default:
+			j.v.Others = append(j.v.Others, l.Source)
+		}
+	}
 }
 
 // errant refuses a replica with transactions that the others do not have.

@@ -27,6 +27,7 @@ type Move struct {
 	detach     bool
 	attaches   bool // it was detached
 	anchor     *topology.Node
+	others     []topology.Node // the sources of its other channels
 	node, to   *server
 	stand      *server // the anchor
 	standsAt   read.ReplicaChannel
@@ -54,6 +55,9 @@ func (r *Repointer) Prepare(ctx context.Context, q Question) (*Move, error) {
 	}
 	if m.Anchor >= 0 {
 		m.anchor, m.standFirst = &q.Topology.Nodes[m.Anchor], m.Anchor == q.Below
+	}
+	for _, i := range m.Others {
+		m.others = append(m.others, q.Topology.Nodes[i])
 	}
 	from := m.Channel.Source
 	if m.From >= 0 {
@@ -144,7 +148,8 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 
 // plan makes the steps.
 func (m *Move) plan() {
-	s, ch, name := mysql.Of(m.Replica.Server), m.Channel, m.Replica.Name
+	ch, name := m.Channel, m.Replica.Name
+	w := words{mysql.Of(m.Replica.Server), ch.Name, len(m.Replica.Channels) > 1}
 	step := func(what, where, why string, do func(context.Context) error) {
 		m.Plan = append(m.Plan, change.Step{What: what, Where: where, Why: why, Do: do})
 	}
@@ -153,9 +158,15 @@ func (m *Move) plan() {
 		m.planAnchor(step)
 	}
 	if ch.IORunning != "No" {
-		step(s.StopThread(ch.Name, mysql.Receiver), on, "", func(ctx context.Context) error { return m.node.do(ctx, s.StopThread(ch.Name, mysql.Receiver)) })
+		step(w.stop(mysql.Receiver), on, "", func(ctx context.Context) error { return m.node.do(ctx, w.stop(mysql.Receiver)) })
 	}
-	step("wait", "until "+name+" has applied what it received", "", func(ctx context.Context) error { return m.r.drained(ctx, m.node, ch.Name) })
+	step("wait", "until "+name+" has applied what it received", "", func(ctx context.Context) error {
+		err := m.r.drained(ctx, m.node, ch.Name)
+		if err == nil && ch.IORunning != "No" {
+			err = m.r.settle(ctx, m.node, ch.Name)
+		}
+		return err
+	})
 	switch {
 	case m.detach, m.attaches && !ch.GTID:
 	case m.anchor != nil:
@@ -163,7 +174,7 @@ func (m *Move) plan() {
 	default:
 		step("wait", "until "+m.Below.Name+" has what "+name+" has", "", m.reaches)
 	}
-	step(s.StopReplica(ch.Name), on, "", func(ctx context.Context) error { return m.node.do(ctx, s.StopReplica(ch.Name)) })
+	step(w.stopBoth(), on, "", func(ctx context.Context) error { return m.node.do(ctx, w.stopBoth()) })
 	host, port := split(m.Address)
 	why := "it finds its position by GTID; account and TLS stay"
 	if !ch.GTID {
@@ -172,15 +183,15 @@ func (m *Move) plan() {
 	if m.detach {
 		why = "a name that leads nowhere; account and TLS stay"
 	}
-	step(s.Point(ch.Name, mysql.Pointing{Host: host, Port: port}), on, why, m.point)
+	step(w.point(mysql.Pointing{Host: host, Port: port}), on, why, m.point)
 	if m.detach {
 		return
 	}
 	if m.anchor != nil {
 		step("start", "replication of "+m.anchor.Name+" again", "", m.startAnchor)
 	}
-	step(s.StartThread(ch.Name, mysql.Receiver), on, "and wait until it receives from "+m.Below.Name+"; else it goes back", m.receive)
-	step(s.StartThread(ch.Name, mysql.Applier), on, "", m.apply)
+	step(w.start(mysql.Receiver), on, "and wait until it receives from "+m.Below.Name+"; else it goes back", m.receive)
+	step(w.start(mysql.Applier), on, "", m.apply)
 	step("check", "that "+name+" replicates, and has nothing of its own", "", m.check)
 }
 
@@ -282,15 +293,25 @@ func (m *Move) end(ctx context.Context, err error) error {
 	return nil
 }
 
-// reaches waits until the new source has what the replica has.
+// reaches waits until the new source has what the replica has, but for what that has from other sources.
 func (m *Move) reaches(ctx context.Context) error {
 	have, err := mysql.AppliedGTIDs(ctx, m.node.c)
 	if err != nil {
 		return err
 	}
+	others := make([]string, len(m.others))
+	for i, n := range m.others {
+		if others[i] = n.GTID.Executed; n.GTID.ByDomain {
+			others[i] = n.GTID.Logged
+		}
+	}
 	return m.r.await(ctx, func() (bool, error) {
 		theirs, err := mysql.LoggedGTIDs(ctx, m.to.c)
-		return err == nil && theirs.ContainsSet(have), err
+		if err != nil {
+			return false, err
+		}
+		need, err := have.Without(others, theirs)
+		return err == nil && theirs.ContainsSet(need), err
 	}, func() string { return m.to.name + " has not come as far as " + m.node.name })
 }
 
@@ -315,7 +336,7 @@ func (m *Move) point(ctx context.Context) error {
 		return err
 	}
 	host, port := split(m.Address)
-	err = m.node.do(ctx, m.node.c.Server.Point(ch.Name, mysql.Pointing{Host: host, Port: port, Log: old.ToLog, Pos: old.ToPos}))
+	err = m.node.do(ctx, m.node.words(ch.Name).point(mysql.Pointing{Host: host, Port: port, Log: old.ToLog, Pos: old.ToPos}))
 	if err == nil && m.detach {
 		m.kept = true
 	}
@@ -325,7 +346,7 @@ func (m *Move) point(ctx context.Context) error {
 // receive starts receiving alone: nothing is applied until it is connected, so that one can go back.
 func (m *Move) receive(ctx context.Context) error {
 	name := m.Channel.Name
-	if err := m.node.do(ctx, m.node.c.Server.StartThread(name, mysql.Receiver)); err != nil {
+	if err := m.node.do(ctx, m.node.words(name).start(mysql.Receiver)); err != nil {
 		return err
 	}
 	seen := 0 // a source that does not have what it is asked for says so a moment after it was asked
@@ -350,7 +371,7 @@ func (m *Move) apply(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("%w: %s does not receive%s", ErrSurprise, m.node.name, because(ch.Status.IO)))
 	}
 	m.kept = true
-	return m.node.do(ctx, m.node.c.Server.StartThread(m.Channel.Name, mysql.Applier))
+	return m.node.do(ctx, m.node.words(m.Channel.Name).start(mysql.Applier))
 }
 
 // check waits until the replica has what its new source had when it began, and looks for transactions of its own.
@@ -398,15 +419,24 @@ func (m *Move) check(ctx context.Context) error {
 
 // own looks for transactions that only the replica has.
 func (m *Move) own(ctx context.Context) error {
-	var sets [2]string
-	for i, s := range []*server{m.node, m.to} { // the replica first
+	list := []*server{m.node, m.to} // the replica first
+	for i := range m.others {
+		s, err := m.r.connect(ctx, &m.others[i])
+		if err != nil {
+			return err
+		}
+		defer s.c.Close()
+		list = append(list, s)
+	}
+	var sets []string
+	for _, s := range list {
 		v, err := read.Variables(ctx, s.c, []string{s.c.Server.ExecutedTransactions()})
 		if err != nil {
 			return err
 		}
-		sets[i] = v[s.c.Server.ExecutedTransactions()]
+		sets = append(sets, strings.ReplaceAll(v[s.c.Server.ExecutedTransactions()], "\n", ""))
 	}
-	_, extra, _, err := mysql.ErrantTransactions(sets[0], sets[1])
+	_, extra, _, err := mysql.ErrantTransactions(sets[0], topology.Together(sets[1:], m.node.c.Server.GTIDsByDomain()))
 	if err == nil && extra != "" {
 		err = fmt.Errorf("%w: %s has transactions that %s has not: %s", ErrSurprise, m.node.name, m.to.name, short(extra))
 	}

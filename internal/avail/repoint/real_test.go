@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // ledger writes rows to the primary, one after the other, and remembers which were acknowledged.
@@ -243,6 +244,7 @@ func TestPositions(t *testing.T) {
 			s.move(3, 1)
 			s.move(2, 3)
 			s.move(2, 1)
+			s.move(3, 0)
 			m = s.move(2, 0)
 			t.Log(strings.Join(m.Plan.Words(), "\n"), m.Notes)
 			s.detached()
@@ -250,6 +252,76 @@ func TestPositions(t *testing.T) {
 				t.Errorf("got %+v, want that all run as they did", s.channel(1))
 			}
 			s.end(l)
+			s.kill(3, 1, "stands where") // node1 stands still by it, too
+			for _, node := range []int{1, 3} {
+				if back, err := s.r.Back(t.Context(), s.target(node), false); err != nil || len(back) != 1 || !s.channel(node).SQLRunning || s.channel(node).Status.IORunning == "No" {
+					t.Errorf("node%d: got %v, %v, %+v; want that it replicates again", node, back, err, s.channel(node).Status)
+				}
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
+// TestSeveralSources: of a replica with two sources one channel is named and goes elsewhere; the other one goes on as it did.
+func TestSeveralSources(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := up(t, 3, spec)
+			east := s.conns[3].Server
+			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
+			s.level("d.ledger")
+			s.do(3, east.StopReplica(""), strings.Replace(east.StopReplica(""), "STOP", "RESET", 1)+" ALL")
+			s.writable(3)
+			channel, words := "east", "SOURCE_HOST = '127.0.0.1', SOURCE_PORT = %d, SOURCE_USER = 'risso', SOURCE_PASSWORD = '%s', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1 FOR CHANNEL 'east'"
+			head := "CHANGE REPLICATION SOURCE TO "
+			if east.GTIDsByDomain() {
+				s.do(3, "SET GLOBAL gtid_domain_id = 7", "SET SESSION gtid_domain_id = 7")
+				head, words = "CHANGE MASTER 'east' TO ", "MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'risso', MASTER_PASSWORD = '%s', MASTER_USE_GTID = slave_pos"
+			}
+			password, err := s.box.Password()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.do(2, head+fmt.Sprintf(words, s.box.Nodes[3].Port, password), east.StartReplica(channel))
+			s.do(3, "CREATE DATABASE e", "CREATE TABLE e.t (id INT PRIMARY KEY)")
+			has := func(query string) bool {
+				_, err := s.conns[2].Text(t.Context(), query)
+				return err == nil
+			}
+			s.awaits(2, "the table of its other source", func() bool { return has("SELECT id FROM e.t") })
+			top, index := s.look()
+			q := repoint.Question{Topology: top, Replica: index[2], Below: index[1]}
+			if _, err := s.r.Prepare(t.Context(), q); !errors.Is(err, repoint.ErrRefused) || !strings.Contains(err.Error(), "several channels") {
+				t.Errorf("no channel is named: got %v, want that it is refused", err)
+			}
+			first := ""
+			q.Channel = &first
+			m, err := s.r.Prepare(t.Context(), q)
+			if err == nil {
+				err = m.Do(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.do(0, "CREATE TABLE d.later (id INT PRIMARY KEY)")
+			s.do(3, "CREATE TABLE e.later (id INT PRIMARY KEY)")
+			s.awaits(2, "what both write", func() bool { return has("SELECT id FROM d.later") && has("SELECT id FROM e.later") })
+			list, err := read.ReplicaChannels(t.Context(), s.conns[2])
+			if err != nil || len(list) != 2 {
+				t.Fatalf("channels: %v, %v", list, err)
+			}
+			for _, ch := range list {
+				want := s.address(1)
+				if ch.Name == channel {
+					want = s.address(3)
+				}
+				if ch.Status.Source != want || !ch.IORunning || !ch.SQLRunning {
+					t.Errorf("channel %q: got %+v, want that it replicates from %s", ch.Name, ch.Status, want)
+				}
+			}
+			s.nothingLeft()
 		})
 	}
 }
@@ -267,7 +339,7 @@ func TestCutOff(t *testing.T) {
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
 			l := s.write(0)
 			for _, step := range []string{"CHANGE", "SQL_THREAD"} { // with nothing changed but stopped; and pointed elsewhere
-				s.kill(step)
+				s.kill(2, 1, step)
 				if _, err := s.prepare(2, 1); !errors.Is(err, repoint.ErrBusy) || !strings.Contains(err.Error(), "risso replica back") {
 					t.Errorf("killed before %s, then again: got %v, want ErrBusy and the command", step, err)
 				}
@@ -316,8 +388,8 @@ func (s *servers) refusedKey() {
 	s.nothingLeft()
 }
 
-// kill begins a move of node2 below node1 in another process, and kills that before a step.
-func (s *servers) kill(step string) {
+// kill begins a move in another process, and kills that before a step.
+func (s *servers) kill(node, below int, step string) {
 	s.t.Helper()
 	password, err := s.box.Password()
 	if err != nil {
@@ -325,7 +397,7 @@ func (s *servers) kill(step string) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCutOff$")
 	cmd.Env = append(os.Environ(), "RISSO_TEST_REPLICA_DSN=risso:"+password+"@tcp("+s.address(0)+")/", "RISSO_TEST_REPLICA_DIR="+s.r.Dir, "RISSO_TEST_REPLICA_STEP="+step,
-		"RISSO_TEST_REPLICA_NODE="+s.address(2), "RISSO_TEST_REPLICA_BELOW="+s.address(1))
+		"RISSO_TEST_REPLICA_NODE="+s.address(node), "RISSO_TEST_REPLICA_BELOW="+s.address(below))
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

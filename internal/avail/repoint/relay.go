@@ -61,7 +61,7 @@ func would(ctx context.Context, s *server, ch read.ReplicaChannel, gtid string) 
 	if ch.RelayLog == "" {
 		return "", nil, errNotThere
 	}
-	rows, err := s.c.Maps(ctx, s.c.Server.RelayEvents(ch.Name, ch.RelayLog, ch.RelayPos, mostEvents))
+	rows, err := s.c.Maps(ctx, s.words(ch.Name).relayEvents(ch.RelayLog, ch.RelayPos))
 	if err != nil {
 		return "", nil, fmt.Errorf("read the relay log: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -63,18 +64,25 @@ func refused(what string, list []Refusal) error {
 
 // server is one that is changed, by its own connection.
 type server struct {
-	name string
-	c    *mysql.Conn
+	name    string
+	c       *mysql.Conn
+	several bool // channels
 }
+
+// words are the statements about one of its channels, which was asked for before.
+func (s *server) words(channel string) words { return words{s.c.Server, channel, s.several} }
 
 // connect opens a connection to a node.
 func (r *Repointer) connect(ctx context.Context, n *topology.Node) (*server, error) {
-	c, err := mysql.Connect(ctx, r.Target(n.Addresses[0]), nil)
+	c, err := mysql.Connect(ctx, r.Target(n.Addresses[0]).WithPatience(r.Wait+stopTime), nil)
 	if err != nil {
 		return nil, err
 	}
-	return &server{n.Name, c}, nil
+	return &server{n.Name, c, len(n.Channels) > 1}, nil
 }
+
+// stopTime is longer than a server takes to stop applying: in the midst of a transaction it waits for the rest, up to a minute.
+const stopTime = 2 * time.Minute
 
 // channel reads a channel as it is now.
 func (s *server) channel(ctx context.Context, name string) (read.ReplicaChannel, error) {
@@ -82,6 +90,7 @@ func (s *server) channel(ctx context.Context, name string) (read.ReplicaChannel,
 	if err != nil {
 		return read.ReplicaChannel{}, fmt.Errorf("ask %s what it replicates: %w", s.name, err)
 	}
+	s.several = len(list) > 1
 	for _, ch := range list {
 		if ch.Name == name {
 			return ch, nil
@@ -116,10 +125,8 @@ func (r *Repointer) await(ctx context.Context, is func() (bool, error), what fun
 		if time.Since(began) > r.Wait {
 			return fault.New(fault.Failed, "--wait lets it take longer", fmt.Errorf("%w: %s, after %s", ErrSurprise, what(), r.Wait))
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
+		if err := delay.For(ctx, pause); err != nil {
+			return err
 		}
 	}
 }
@@ -149,11 +156,45 @@ func (s *server) applied(ctx context.Context, ch read.ReplicaChannel) (bool, err
 	case ch.Status.Unapplied == 0 || ch.RelayLog == "":
 		return ch.Status.Unapplied == 0, nil
 	}
-	rows, err := s.c.Maps(ctx, s.c.Server.RelayEvents(ch.Name, ch.RelayLog, ch.RelayPos, mostEvents))
+	rows, err := s.c.Maps(ctx, s.words(ch.Name).relayEvents(ch.RelayLog, ch.RelayPos))
 	if err != nil { // it applies on, and the place is gone
 		return false, nil
 	}
 	return len(rows) < mostEvents && partial(rows), nil
+}
+
+// settle lets a channel receive a moment longer, some times, if it stopped receiving in the midst of a transaction: a server that stops applying there waits for the
+// rest.
+func (r *Repointer) settle(ctx context.Context, s *server, channel string) error {
+	w := s.words(channel)
+	for range 8 {
+		ch, err := s.channel(ctx, channel)
+		if err != nil {
+			return err
+		}
+		rows, err := s.c.Maps(ctx, w.relayEvents(ch.RelayLog, ch.RelayPos))
+		if err != nil || len(rows) == 0 || !ch.SQLRunning || ch.Status.IO.Text != "" {
+			return nil // it may wait
+		}
+		if partial(rows) {
+			if err := s.do(ctx, w.start(mysql.Receiver)); err != nil {
+				return err
+			}
+			if err := delay.For(ctx, pause); err != nil {
+				return err
+			}
+			if err := s.do(ctx, w.stop(mysql.Receiver)); err != nil {
+				return err
+			}
+		}
+		if err := delay.For(ctx, pause); err != nil {
+			return err
+		}
+		if err := r.drained(ctx, s, channel); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // because is the error at which replication stopped, to be put after what it led to.

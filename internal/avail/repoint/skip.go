@@ -88,7 +88,10 @@ func (s *Skip) prepare(ctx context.Context, j *judge) error {
 	if g := channel.SQL.GTID; g != "" {
 		s.What = g + ", " + s.What
 	}
-	for _, statement := range steps {
+	for i, statement := range steps {
+		if i == len(steps)-1 { // the last one starts the channel
+			statement = node.words(channel.Name).only(statement)
+		}
 		s.Plan = append(s.Plan, change.Step{What: statement, Where: "on " + s.Replica.Name, Do: func(ctx context.Context) error { return s.node.do(ctx, statement) }})
 	}
 	return nil

@@ -63,7 +63,7 @@ func (n *Node) beyond(had []string) (extra string, known bool) {
 	if has == "" {
 		return "", false
 	}
-	_, extra, _, err := mysql.ErrantTransactions(has, together(had, n.GTID.ByDomain))
+	_, extra, _, err := mysql.ErrantTransactions(has, Together(had, n.GTID.ByDomain))
 	return extra, err == nil
 }
 
@@ -118,8 +118,8 @@ func domains(state string) (list []uint32) {
 	return list
 }
 
-// together are the transactions of several servers: of a gtid_binlog_state the last of each domain and server.
-func together(sets []string, byDomain bool) string {
+// Together are the transactions of several servers: of a gtid_binlog_state the last of each domain and server.
+func Together(sets []string, byDomain bool) string {
 	if !byDomain {
 		return strings.Join(sets, ",")
 	}
