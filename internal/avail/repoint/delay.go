@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -54,7 +52,7 @@ func (r *Repointer) Delay(ctx context.Context, t *topology.Topology, node int, c
 func (d *Delay) judge(ctx context.Context, j *judge) {
 	ch, name := j.v.Channel, d.Replica.Name
 	if ch.Delay == d.seconds {
-		j.v.refuse("there", "", "%s stays %s behind already", name, digits.Span(time.Duration(d.seconds)*time.Second))
+		j.v.refuse("there", "", "%s stays %s behind already", name, seconds(d.seconds))
 		return
 	}
 	if mysql.Of(d.Replica.Server).DelaysWhileReceiving() || !j.unapplied() {
@@ -125,7 +123,7 @@ func (d *Delay) Do(ctx context.Context) (err error) {
 	if err == nil {
 		ch, cerr := d.node.channel(ctx, d.Channel.Name)
 		if err = cerr; err == nil && ch.Delay != d.seconds {
-			err = fmt.Errorf("%w: %s says that it stays %d s behind", ErrSurprise, d.node.name, ch.Delay)
+			err = fmt.Errorf("%w: %s says that it stays %s behind", ErrSurprise, d.node.name, seconds(ch.Delay))
 		}
 	}
 	c, back := loan.Return(ctx, d.node.c)

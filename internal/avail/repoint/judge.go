@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -47,7 +48,7 @@ type Verdict struct {
 }
 
 func (v *Verdict) refuse(code, remedy, format string, args ...any) {
-	v.Refused = append(v.Refused, Refusal{code, fmt.Sprintf(format, args...), remedy})
+	v.Refused = append(v.Refused, Refusal{code, fleet.Trouble{What: code, Why: fmt.Sprintf(format, args...), Remedy: remedy}})
 }
 
 func (v *Verdict) note(format string, args ...any) {
@@ -209,11 +210,11 @@ func (j *judge) running() {
 	case !ch.Applying() && j.unapplied():
 		j.v.refuse("not_applied", mysql.Of(j.replica.Server).StartThread(ch.Name, mysql.Applier)+" on "+name, "%s does not apply, and has received what it has not applied", name)
 	case ch.Delay > 0 && time.Duration(ch.Delay)*time.Second >= j.Wait && j.unapplied():
-		j.v.refuse("delayed", fmt.Sprintf("risso replica delay %s 0, and %s again afterwards; or wait for it, --wait %ds", name, digits.Span(time.Duration(ch.Delay)*time.Second), ch.Delay+60),
-			"%s stays %d s behind on purpose, and has received what it has not applied", name, ch.Delay)
+		j.v.refuse("delayed", fmt.Sprintf("risso replica delay %s 0, and %ds again afterwards; or wait for it, --wait %ds", name, ch.Delay, ch.Delay+60),
+			"%s stays %s behind on purpose, and has received what it has not applied", name, seconds(ch.Delay))
 	}
 	if ch.Delay > 0 {
-		j.v.note("%s goes on staying %d s behind", name, ch.Delay)
+		j.v.note("%s goes on staying %s behind", name, seconds(ch.Delay))
 	}
 	if !ch.Receiving() {
 		j.v.note("%s does not receive now%s", name, because(ch.IO))
@@ -223,7 +224,7 @@ func (j *judge) running() {
 		case up.SQL.Text != "":
 			j.v.note("%s itself has stopped applying: %s", j.below.Name, up.SQL.Text)
 		case up.Delay > 0 && time.Duration(up.Delay)*time.Second >= j.Wait:
-			j.v.refuse("delayed", "", "%s stays %d s behind on purpose: %s is ahead of it", j.below.Name, up.Delay, name)
+			j.v.refuse("delayed", "", "%s stays %s behind on purpose: %s is ahead of it", j.below.Name, seconds(up.Delay), name)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -39,13 +40,9 @@ type Repointer struct {
 
 // Refusal is why something cannot be done.
 type Refusal struct {
-	Code   string `json:"code"`
-	Why    string `json:"why"`
-	Remedy string `json:"remedy,omitempty"`
+	Code string // as docs/replica.md has them
+	fleet.Trouble
 }
-
-// String is the refusal in words.
-func (r Refusal) String() string { return fault.Line(r.Why, r.Remedy) }
 
 // refused makes an error of refusals.
 func refused(what string, list []Refusal) error {
@@ -207,10 +204,13 @@ func because(e fleet.ReplicaError) string {
 
 func pending(ch read.ReplicaChannel) string {
 	if ch.Delay > 0 {
-		return fmt.Sprintf(" (it is told to stay %d s behind)", ch.Delay)
+		return " (it is told to stay " + seconds(ch.Delay) + " behind)"
 	}
 	return ""
 }
+
+// seconds is a delay in words.
+func seconds(n int) string { return digits.Span(time.Duration(n) * time.Second) }
 
 // split takes an address apart.
 func split(address string) (host string, port int) {
