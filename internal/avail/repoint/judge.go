@@ -266,7 +266,11 @@ func (j *judge) identity() {
 		others = append(others, l.Replica)
 	}
 	for _, i := range others {
-		if n := &j.Topology.Nodes[i]; i != j.Replica && n.ServerID != "" && n.ServerID == j.replica.ServerID {
+		switch n := &j.Topology.Nodes[i]; {
+		case i == j.Replica || n.ServerID == "" || n.ServerID != j.replica.ServerID:
+		case !n.Seen: // a source goes on listing a replica that went away
+			j.v.note("%s lists %s with the server_id of %s, and it was not seen: it may be the same server", j.below.Name, n.Name, j.replica.Name)
+		default:
 			j.v.refuse("server_id", "", "%s and %s have the same server_id %s", j.replica.Name, n.Name, n.ServerID)
 		}
 	}

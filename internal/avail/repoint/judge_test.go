@@ -71,6 +71,10 @@ func TestJudge(t *testing.T) {
 		{"filters of the log", func(q *Question) { b(q).Log.Filter = "binlog_do_db=x" }, "filter"},
 		{"filters of the applier", func(q *Question) { b(q).Channels[0].Filter = "replicate_do_db=x" }, "filter"},
 		{"the same server_id", func(q *Question) { c(q).ServerID = "2" }, "server_id"},
+		{"listed, and not seen, with its server_id", func(q *Question) {
+			q.Topology.Nodes = append(q.Topology.Nodes, topology.Node{Name: "gone", Facts: topology.Facts{ServerID: "3"}})
+			q.Topology.Links = append(q.Topology.Links, topology.Link{Replica: 3, Source: 1})
+		}, ""},
 		{"no account", func(q *Question) { q.Accounts = nil }, "account"},
 		{"account not known", func(q *Question) { q.Accounts, q.AccountWhy = nil, "denied" }, ""},
 		{"semi-sync would wait", func(q *Question) {

@@ -67,8 +67,11 @@ func (j *judge) errant() {
 		j.v.refuse("ahead", "point the others at "+r.Name+", or at whichever has most", "%s has transactions of its source, which was not seen, that %s has not received: %s", r.Name, b.Name, short(extra))
 		return
 	}
-	j.v.refuse("errant", "risso topology names them; empty transactions on the primary, or a rebuild, make it whole",
-		"%s has transactions that %s and those above it have not (errant): %s", r.Name, b.Name, short(extra))
+	remedy := "build it anew from a backup"
+	if !r.GTID.ByDomain {
+		remedy += ", or, if its rows are as they should be, let the primary have these as empty transactions: SET GTID_NEXT = '…'; BEGIN; COMMIT"
+	}
+	j.v.refuse("errant", remedy, "%s has transactions that %s and those above it have not (errant): %s", r.Name, b.Name, short(extra))
 }
 
 // ahead reports whether all transactions of a set come from the replica's source, and that was not seen.

@@ -203,10 +203,19 @@ func (s *servers) purged() {
 	s.level("d.later")
 }
 
-// errant: a replica with transactions of its own.
+// errant: a replica with transactions of its own; on MySQL until the primary has them, as empty ones.
 func (s *servers) errant() {
 	s.do(2, "INSERT INTO d.later VALUES (100)")
 	s.refused(2, 1, "errant")
+	if s.conns[0].Server.GTIDsByDomain() {
+		return
+	}
+	uuid, err := s.conns[2].Text(s.t.Context(), "SELECT @@server_uuid")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.do(0, "SET GTID_NEXT = '"+uuid+":1'", "BEGIN", "COMMIT", "SET GTID_NEXT = 'AUTOMATIC'")
+	s.move(2, 1)
 }
 
 // byPosition lets a node find its place by file and position, and no longer by GTID.
