@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -40,6 +41,8 @@ func (r *Repointer) Skip(ctx context.Context, t *topology.Topology, node int, ch
 		s.Channel, s.Error = j.v.Channel, j.v.Channel.SQL
 		if s.Error.Text == "" {
 			j.v.refuse("not_stopped", "", "%s stands at no transaction: it has not stopped applying with an error", s.Replica.Name)
+		} else if s.Error.Number == errno.WorkerStoppedBehind {
+			j.v.refuse("unnamed", "", "%s names only a transaction that waited for another one, which failed: %s", s.Replica.Name, s.Error.Text)
 		} else if err := s.prepare(ctx, j); err != nil {
 			return nil, err
 		}

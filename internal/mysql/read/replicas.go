@@ -107,7 +107,25 @@ func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, erro
 		}
 		out = append(out, channelOf(old))
 	}
-	return out, nil
+	return out, namedErrors(ctx, c, out)
+}
+
+// namedErrors replaces errors of coordinators by those of the appliers that failed: the coordinator may name one that only stopped because another one had failed.
+func namedErrors(ctx context.Context, c *mysql.Conn, list []ReplicaChannel) error {
+	r := &replicaReader{}
+	failed := false
+	for _, ch := range list {
+		r.Channels = append(r.Channels, ch.Status)
+		failed = failed || ch.Status.SQL.Text != ""
+	}
+	if !failed || !c.Server.HasUUID() {
+		return nil
+	}
+	err := r.workers(ctx, c)
+	for i := range list {
+		list[i].Status.SQL = r.Channels[i].SQL
+	}
+	return err
 }
 
 func channelOf(old map[string]string) ReplicaChannel {
