@@ -14,20 +14,25 @@ import (
 // leave one out. numbered: the server gives each transaction a GTID, so that MySQL refuses to count. "" if the transaction is not known.
 // Sources: MySQL manual, "Skipping Transactions"; MariaDB documentation, "SET GLOBAL SQL_SLAVE_SKIP_COUNTER".
 func (s Server) SkipTransaction(ch fleet.Channel, numbered bool) string {
+	return strings.Join(s.SkipSteps(ch, numbered), "; ")
+}
+
+// SkipSteps are the statements of SkipTransaction one by one; the last one starts the channel.
+func (s Server) SkipSteps(ch fleet.Channel, numbered bool) []string {
 	start := s.StartReplica(ch.Name)
 	switch {
 	case s.MariaDB() && ch.Name != "":
-		return "SET @@SESSION.default_master_connection = " + Literal(ch.Name) + "; SET GLOBAL sql_slave_skip_counter = 1; " + start
+		return []string{"SET @@SESSION.default_master_connection = " + Literal(ch.Name), "SET GLOBAL sql_slave_skip_counter = 1", start}
 	case s.MariaDB():
-		return "SET GLOBAL sql_slave_skip_counter = 1; " + start
+		return []string{"SET GLOBAL sql_slave_skip_counter = 1", start}
 	case ch.SQL.GTID != "":
-		return "SET GTID_NEXT = " + Literal(ch.SQL.GTID) + "; BEGIN; COMMIT; SET GTID_NEXT = 'AUTOMATIC'; " + start
+		return []string{"SET GTID_NEXT = " + Literal(ch.SQL.GTID), "BEGIN", "COMMIT", "SET GTID_NEXT = 'AUTOMATIC'", start}
 	case ch.GTID || numbered:
-		return ""
+		return nil
 	case s.atLeast(80026):
-		return "SET GLOBAL sql_replica_skip_counter = 1; " + start
+		return []string{"SET GLOBAL sql_replica_skip_counter = 1", start}
 	}
-	return "SET GLOBAL sql_slave_skip_counter = 1; " + start
+	return []string{"SET GLOBAL sql_slave_skip_counter = 1", start}
 }
 
 // OverwriteRows lets a channel apply the transaction at which it stopped with the rows as they are: those that are there already are

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,21 +39,9 @@ func (t *Topology) errant(node int, rings [][]int) {
 		}
 		had = append(had, s.GTID.Later)
 	}
-	has := n.GTID.Executed
-	if n.GTID.ByDomain {
-		has = n.GTID.State
-	}
-	if has == "" {
+	e, known := n.beyond(had)
+	if !known {
 		return
-	}
-	e, err := mysql.ErrantTransactions(has, had...)
-	if err != nil {
-		return
-	}
-	if strings.Join(had, "") == "" { // they never wrote anything
-		if e, err = mysql.AllErrant(has); err != nil {
-			return
-		}
 	}
 	for _, ring := range rings {
 		if slices.Contains(ring, node) {
@@ -60,6 +49,63 @@ func (t *Topology) errant(node int, rings [][]int) {
 		}
 	}
 	n.Errant, n.Compared = e.String(), true
+}
+
+// beyond are the transactions that a node has beyond what others had.
+func (n *Node) beyond(had []string) (e mysql.Errant, known bool) {
+	has := n.GTID.logged()
+	if has == "" {
+		return e, false
+	}
+	var err error
+	if strings.Join(had, "") == "" { // they never wrote anything
+		e, err = mysql.AllErrant(has)
+	} else {
+		e, err = mysql.ErrantTransactions(has, had...)
+	}
+	return e, err == nil
+}
+
+// logged is which transactions the server's log has had, by who wrote them.
+func (g *GTIDs) logged() string {
+	if g.ByDomain {
+		return g.State
+	}
+	return g.Executed
+}
+
+// Beyond are the transactions that a node has and none of others, by GTID; known is false if that cannot be told.
+func (t *Topology) Beyond(node int, others []int) (extra string, known bool) {
+	n := &t.Nodes[node]
+	var had []string
+	for _, i := range others {
+		o := &t.Nodes[i]
+		if !o.Seen || o.GTID.ByDomain != n.GTID.ByDomain {
+			continue
+		}
+		if set := cmp.Or(o.GTID.Later, o.GTID.logged()); set != "" {
+			had = append(had, set)
+		}
+	}
+	if !n.Seen || len(had) == 0 {
+		return "", false
+	}
+	e, known := n.beyond(had)
+	return e.String(), known
+}
+
+// Above are the nodes that a node replicates from, and those that they do, and so on, without the node itself.
+func (t *Topology) Above(node int) (above []int) {
+	seen := map[int]bool{node: true}
+	for next := []int{node}; len(next) > 0; next = next[1:] {
+		for _, l := range t.Sources(next[0]) {
+			if !seen[l.Source] {
+				seen[l.Source] = true
+				above, next = append(above, l.Source), append(next, l.Source)
+			}
+		}
+	}
+	return above
 }
 
 // wroteIn reports whether a transaction's origin is a server of the ring.

@@ -143,7 +143,7 @@ func (d *discovery) ask(ctx context.Context, names map[string]string) {
 			go func() {
 				ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, patience))
 				defer cancel()
-				facts, err := d.Look(ctx, d.reached(address))
+				facts, err := d.Look(ctx, d.Reached(address))
 				answers <- answer{address, facts, err}
 			}()
 		}
@@ -156,13 +156,13 @@ func (d *discovery) ask(ctx context.Context, names map[string]string) {
 	}
 }
 
-// reached is the address by which another is reached from here.
-func (d *discovery) reached(address string) string {
-	if to := d.Reach[address]; to != "" {
+// Reached is the address by which another is reached from here.
+func (s *Search) Reached(address string) string {
+	if to := s.Reach[address]; to != "" {
 		return to
 	}
 	host, port, err := net.SplitHostPort(address)
-	if to := d.Reach[host]; err == nil && to != "" {
+	if to := s.Reach[host]; err == nil && to != "" {
 		return net.JoinHostPort(to, port)
 	}
 	return address

@@ -35,7 +35,7 @@ func (d *discovery) frozen(ctx context.Context) {
 				ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, patience))
 				defer cancel()
 				l.Frozen = 0
-				channels, err := d.Received(ctx, d.reached(r.Addresses[0]))
+				channels, err := d.Received(ctx, d.Reached(r.Addresses[0]))
 				if err != nil {
 					return
 				}

@@ -50,6 +50,16 @@ func (d *discovery) source(e *expected, seen int) int {
 	return follow.Source(servers, e.by, ch)
 }
 
+// At is the node that another one comes to by an address, or -1.
+func (t *Topology) At(node int, address string) int {
+	servers := make([]follow.Server, len(t.Nodes))
+	for i := range servers {
+		servers[i] = t.Nodes[i].followed()
+		servers[i].Other = !t.Nodes[i].Seen
+	}
+	return follow.Source(servers, node, follow.Channel{Source: address})
+}
+
 func (n *Node) followed() follow.Server {
 	return follow.Server{UUID: n.UUID, NoUUID: n.Seen && !mysql.Of(n.Server).HasUUID(), ID: n.ServerID, Hostname: n.Hostname, Port: n.Port, Addresses: n.Addresses, Reported: n.Reported}
 }
@@ -189,7 +199,7 @@ func (d *discovery) again(ctx context.Context) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			if later, err := d.Again(ctx, d.reached(n.Addresses[0])); err == nil {
+			if later, err := d.Again(ctx, d.Reached(n.Addresses[0])); err == nil {
 				n.GTID.Later, n.GTID.Again = later, true
 			}
 		})

@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -230,6 +231,14 @@ type Surprise struct {
 // Find is the index of a node by its name or one of its addresses, or -1.
 func (t *Topology) Find(name string) int {
 	return slices.IndexFunc(t.Nodes, func(n Node) bool { return n.Name == name || slices.Contains(n.Addresses, name) })
+}
+
+// Unreached is an error if none of the servers that were given answered: what is drawn is nothing then.
+func (t *Topology) Unreached() error {
+	if slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.Seen }) {
+		return nil
+	}
+	return fmt.Errorf("no server answered: %s", t.Nodes[0].Unseen.Text)
 }
 
 // Sources are the links by which a node replicates.

@@ -6,7 +6,6 @@ package binlog
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,14 +75,12 @@ func FromPaths(paths []string) ([]File, error) {
 
 // CompareNames orders logs by the number at the end of their names.
 func CompareNames(a, b string) int {
-	x, y := Number(a), Number(b)
-	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+	return mysql.CompareLogs(a, b)
 }
 
 // Number is the number at the end of a log's name: 17 of binlog.000017; 0 if there is none.
 func Number(name string) uint64 {
-	n, _ := strconv.ParseUint(strings.TrimPrefix(filepath.Ext(name), "."), 10, 64)
-	return n
+	return mysql.LogNumber(name)
 }
 
 // packed is a compressed file that is read plain.

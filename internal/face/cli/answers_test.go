@@ -41,6 +41,7 @@ import (
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -168,6 +169,12 @@ func answers() []answer {
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
+		{"replica attach", "", reflect.TypeFor[replica.Answer]()},
+		{"replica back", "", reflect.TypeFor[replica.BackAnswer]()},
+		{"replica delay", "", reflect.TypeFor[replica.Answer]()},
+		{"replica detach", "", reflect.TypeFor[replica.Answer]()},
+		{"replica move", "", reflect.TypeFor[replica.Answer]()},
+		{"replica skip", "", reflect.TypeFor[replica.SkipAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},

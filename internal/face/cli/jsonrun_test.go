@@ -124,6 +124,13 @@ var answerRuns = []answerRun{
 	{"restore --into, --sandbox", "restore --from PLACE --into DSN --schema shop --rename shop=shop2", 0},
 	{"restore --forget", "restore --forget --into DSN", 0},
 	{"checksum", "checksum --dsn DSN --replica REPLICA --schema shop", 0},
+	{"replica detach", "replica detach r --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica move", "replica move r --below p --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica delay", "replica delay r 1h --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica delay", "replica delay r 0 --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica detach", "replica detach r --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica attach", "replica attach r --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica back", "replica back --dsn r=REPLICA --state DIR/replica", 0},
 	{"backup prune", "backup prune --from PLACE --keep-last 1 --dry-run", 0},
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
 	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
@@ -231,6 +238,7 @@ func TestJSONAnswers(t *testing.T) {
 			}
 		}
 	}
+	seen["replica skip"] = true                                    // a replica that stopped is in TestReplica
 	seen["binlog follow how far it is, a line each second"] = true // they come from the same run
 	seen["binlog follow what happens, a line each"], seen["top a line each second"] = seen["binlog follow"], seen["top"]
 	for _, a := range answers() {

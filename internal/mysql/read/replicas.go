@@ -35,6 +35,9 @@ type ReplicaChannel struct {
 	SourcePos  int64
 	RelayBytes int64 // of relay logs on its disk
 	TLS        bool
+	User       string // as whom it logs in at the source
+	RelayLog   string // from where in its relay logs it applies next
+	RelayPos   int64
 }
 
 // ReplicaFilter is what a replica leaves out. Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules".
@@ -112,7 +115,25 @@ func ReplicaChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, erro
 	for i := range out {
 		out[i].Status = status.Channels[i]
 	}
-	return out, nil
+	return out, namedErrors(ctx, c, out)
+}
+
+// namedErrors replaces errors of coordinators by those of the appliers that failed: the coordinator may name one that only stopped because another one had failed.
+func namedErrors(ctx context.Context, c *mysql.Conn, list []ReplicaChannel) error {
+	r := &replicaReader{}
+	failed := false
+	for _, ch := range list {
+		r.Channels = append(r.Channels, ch.Status)
+		failed = failed || ch.Status.SQL.Text != ""
+	}
+	if !failed || !c.Server.HasUUID() {
+		return nil
+	}
+	err := r.workers(ctx, c)
+	for i := range list {
+		list[i].Status.SQL = r.Channels[i].SQL
+	}
+	return err
 }
 
 func channelOf(old map[string]string) ReplicaChannel {
@@ -145,6 +166,8 @@ func channelOf(old map[string]string) ReplicaChannel {
 	ch.SourceLog, ch.TLS = old["Master_Log_File"], old["Master_SSL_Allowed"] == "Yes"
 	ch.SourcePos, _ = strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64)
 	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)
+	ch.User, ch.RelayLog = old["Master_User"], old["Relay_Log_File"]
+	ch.RelayPos, _ = strconv.ParseInt(old["Relay_Log_Pos"], 10, 64)
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
 		if ch.LastError == "" {
 			ch.LastError = withoutValues(old[k])

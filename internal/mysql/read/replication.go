@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -115,7 +116,7 @@ FROM performance_schema.replication_applier_status_by_worker`)
 	slices.SortStableFunc(rows, func(a, b map[string]string) int { return strings.Compare(b["at"], a["at"]) }) // the first comes last, and stays
 	for _, row := range rows {
 		number, _ := strconv.Atoi(row["number"])
-		if number == 0 {
+		if number == 0 || number == errno.WorkerStoppedBehind {
 			continue
 		}
 		for i := range r.Channels {

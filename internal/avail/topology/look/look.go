@@ -17,16 +17,19 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// Search is a search that asks with the accounts of targets: at an address of one of them with its own, elsewhere with that of the first.
-func Search(targets []mysql.Target) *topology.Search {
-	target := func(address string) mysql.Target {
-		for _, t := range targets {
-			if strings.EqualFold(t.Address(), address) {
-				return t
-			}
+// At is how the server at an address is asked: one of the targets with its own account, others with that of the first.
+func At(targets []mysql.Target, address string) mysql.Target {
+	for _, t := range targets {
+		if strings.EqualFold(t.Address(), address) {
+			return t
 		}
-		return targets[0].WithAddress(address)
 	}
+	return targets[0].WithAddress(address)
+}
+
+// Search is a search that asks with the accounts of targets, as At says.
+func Search(targets []mysql.Target) *topology.Search {
+	target := func(address string) mysql.Target { return At(targets, address) }
 	return &topology.Search{
 		Look: func(ctx context.Context, address string) (topology.Facts, error) {
 			t := target(address)

@@ -2,9 +2,7 @@
 package index
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -156,7 +154,7 @@ func (f *indexFlags) retire(ctx context.Context, s screen.Streams, args []string
 		}
 	}
 	if !f.dryRun {
-		if err := f.agreed(s); err != nil {
+		if err := screen.Agreed(s, f.yes); err != nil {
 			return err
 		}
 		for i, rec := range records {
@@ -169,22 +167,6 @@ func (f *indexFlags) retire(ctx context.Context, s screen.Streams, args []string
 	}
 	if f.output == "json" {
 		return render.JSON(s.Out, a)
-	}
-	return nil
-}
-
-// agreed asks whether to go on, unless --yes says so.
-func (f *indexFlags) agreed(s screen.Streams) error {
-	if f.yes {
-		return nil
-	}
-	if !screen.OnTerminal(s.Err) {
-		return fault.New(fault.Usage, "--yes does it, --dry-run only shows it", errors.New("nothing was done: there is nobody to ask"))
-	}
-	fmt.Fprint(s.Err, "Do it? [y/N] ")
-	line, _ := bufio.NewReader(s.In).ReadString('\n')
-	if !strings.EqualFold(strings.TrimSpace(line), "y") {
-		return fault.New(fault.Failed, "", errors.New("nothing was done"))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +59,7 @@ is looked for. With --fail-on the exit code is 1 if there is something so bad.
 	}
 	c.Bind(cmd)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&c.reach, "reach", nil, "ADDRESS=OTHER: use another address for a host, or host:port, that servers tell of; may be repeated")
+	flags.ReachVar(fl, &c.reach)
 	fl.BoolVar(&c.alone, "alone", false, "ask only the servers that are given, not those of which they tell")
 	fl.StringVar(&c.failOn, "fail-on", "", "exit code 1 if there is a diagnosis that is at least so bad: info, warning or critical")
 	flags.OutputVar(fl, &c.output, "", "text", "json", "dot")
@@ -72,13 +71,9 @@ func (c *command) run(ctx context.Context) error {
 	if c.failOn != "" && !slices.Contains([]string{"info", "warning", "critical"}, c.failOn) {
 		return fault.Usagef("--fail-on %q: info, warning or critical", c.failOn)
 	}
-	reach := map[string]string{}
-	for _, r := range c.reach {
-		from, to, ok := strings.Cut(r, "=")
-		if !ok || from == "" || to == "" {
-			return fault.Usagef("--reach %q: write it as db1:3306=127.0.0.1:3307, or db1=10.0.0.1", r)
-		}
-		reach[from] = to
+	reach, err := flags.ParseReach(c.reach)
+	if err != nil {
+		return err
 	}
 	list, err := c.Watched()
 	if err != nil {
@@ -108,7 +103,7 @@ func (c *command) run(ctx context.Context) error {
 	if err := c.write(t, found); err != nil {
 		return err
 	}
-	if err := unseen(t); err != nil {
+	if err := t.Unreached(); err != nil {
 		return err
 	}
 	return c.fails(found)
@@ -140,14 +135,4 @@ func (c *command) fails(found []diagnose.Diagnosis) error {
 		return &fault.Told{Code: fault.Failed}
 	}
 	return nil
-}
-
-// unseen is an error if none of the servers that were given answered: what is drawn is nothing then.
-func unseen(t *topology.Topology) error {
-	for _, n := range t.Nodes {
-		if n.Seen {
-			return nil
-		}
-	}
-	return fmt.Errorf("no server answered: %s", t.Nodes[0].Unseen.Text)
 }

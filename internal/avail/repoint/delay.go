@@ -1,0 +1,132 @@
+package repoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Delay is how long a replica is to stay behind on purpose, as a plan.
+type Delay struct {
+	Replica topology.Node
+	Channel topology.Channel
+	Plan    change.Plan
+	Notes   []string
+	Undo    string
+
+	r       *Repointer
+	seconds int
+	node    *server
+}
+
+// Delay plans that a replica stays behind its source by so many seconds; 0: not on purpose.
+func (r *Repointer) Delay(ctx context.Context, t *topology.Topology, node int, channel *string, seconds int) (*Delay, error) {
+	j := &judge{Question: Question{Topology: t, Replica: node, Channel: channel}, replica: &t.Nodes[node]}
+	j.v.From = -1
+	d := &Delay{r: r, Replica: t.Nodes[node], seconds: seconds}
+	if !d.Replica.Seen {
+		j.v.refuse("not_seen", "", "%s was not seen", d.Replica.Name)
+	} else if err := r.Left(ctx, r.Target(d.Replica.Addresses[0])); err != nil {
+		return nil, err
+	} else if j.pick() {
+		d.judge(ctx, j)
+	}
+	if len(j.v.Refused) > 0 {
+		return nil, refused("delay "+d.Replica.Name, j.v.Refused)
+	}
+	d.Channel, d.Notes = j.v.Channel, j.v.Notes
+	before := "0"
+	if d.Channel.Delay > 0 {
+		before = fmt.Sprintf("%ds", d.Channel.Delay)
+	}
+	d.Undo = "risso replica delay " + d.Replica.Name + " " + before + r.Flags
+	d.plan()
+	return d, nil
+}
+
+// judge looks at whether anything is lost by it: a server that throws its relay logs away must be able to fetch them again.
+func (d *Delay) judge(ctx context.Context, j *judge) {
+	ch, name := j.v.Channel, d.Replica.Name
+	if ch.Delay == d.seconds {
+		j.v.refuse("there", "", "%s stays %s behind already", name, seconds(d.seconds))
+		return
+	}
+	if mysql.Of(d.Replica.Server).DelaysWhileReceiving() || !j.unapplied() {
+		return
+	}
+	if j.v.From < 0 || !j.Topology.Nodes[j.v.From].Seen {
+		j.v.refuse("not_applied", "", "%s would throw away what it has received and not applied, and its source %s was not seen, so that it could not be fetched again", name, ch.Source)
+		return
+	}
+	j.below = &j.Topology.Nodes[j.v.From]
+	source, err := d.r.connect(ctx, j.below)
+	if err != nil {
+		j.v.refuse("not_applied", "", "%s would throw away what it has received and not applied; whether its source still has that is not known: %v", name, err)
+		return
+	}
+	defer source.c.Close()
+	if !ch.GTID {
+		logs, err := mysql.Logs(ctx, source.c)
+		if err != nil || len(logs) == 0 || mysql.CompareLogs(ch.Log, logs[0].Name) < 0 {
+			j.v.refuse("purged", "", "%s would throw away what it has received and not applied, and %s no longer has %s", name, j.below.Name, ch.Log)
+		}
+	} else {
+		if j.Gone, err = mysql.GoneGTIDs(ctx, source.c); err != nil {
+			j.GoneWhy = err.Error()
+		}
+		j.v.Channel.Received = "" // that is what is thrown away
+		j.purged()
+		j.v.Channel.Received = ch.Received
+	}
+	j.v.note("%s throws away what it has received and not applied, and fetches it again from %s, which has it", name, j.below.Name)
+}
+
+func (d *Delay) plan() {
+	s, ch, on := mysql.Of(d.Replica.Server), d.Channel, "on "+d.Replica.Name
+	w := words{s, ch.Name, len(d.Replica.Channels) > 1}
+	stop, start := w.stop(mysql.Applier), w.start(mysql.Applier)
+	receives := ch.IORunning != "No"
+	if !s.DelaysWhileReceiving() {
+		stop, start = w.stopBoth(), w.startBoth()
+		if !receives || !ch.Applying() { // only what ran
+			start = w.start(mysql.Receiver)
+			if !receives {
+				start = w.start(mysql.Applier)
+			}
+		}
+	}
+	statements := []string{stop, w.point(mysql.Pointing{Delay: &d.seconds})}
+	if ch.Applying() || !s.DelaysWhileReceiving() && receives {
+		statements = append(statements, start)
+	}
+	for _, statement := range statements {
+		d.Plan = append(d.Plan, change.Step{What: statement, Where: on, Do: func(ctx context.Context) error { return d.node.do(ctx, statement) }})
+	}
+}
+
+// Do carries it out. When it fails, what ran before runs again.
+func (d *Delay) Do(ctx context.Context) (err error) {
+	if d.node, err = d.r.connect(ctx, &d.Replica); err != nil {
+		return err
+	}
+	defer func() { d.node.c.Close() }()
+	loan, err := d.r.stopped(func() bool { return false }).Borrow(d.r.Dir, d.r.Target(d.Replica.Addresses[0]), d.node.c.Server, 0,
+		Stopped{d.Replica.Name, d.Channel.Name, d.Channel.IORunning != "No", d.Channel.Applying()})
+	if err != nil {
+		return err
+	}
+	_, err = change.Execute(ctx, d.Plan, change.Log{})
+	if err == nil {
+		ch, cerr := d.node.channel(ctx, d.Channel.Name)
+		if err = cerr; err == nil && ch.Delay != d.seconds {
+			err = fmt.Errorf("%w: %s says that it stays %s behind", ErrSurprise, d.node.name, seconds(ch.Delay))
+		}
+	}
+	c, back := loan.Return(ctx, d.node.c)
+	d.node.c = c
+	return errors.Join(err, back)
+}

@@ -1,0 +1,165 @@
+package repoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Stopped is what a journal says of a server whose replication stands still for a while.
+type Stopped struct {
+	Server   string `json:"server"`
+	Channel  string `json:"channel"`
+	Receives bool   `json:"receives"` // before
+	Applies  bool   `json:"applies"`
+}
+
+// Pointed is what a journal says of a channel that is pointed elsewhere.
+type Pointed struct {
+	Server  string `json:"server"`
+	Channel string `json:"channel"`
+	From    string `json:"from"` // where it replicated from, as the replica reaches that
+	To      string `json:"to"`
+	GTID    bool   `json:"gtid"`
+	Log     string `json:"log,omitempty"` // without GTIDs: up to where it had applied what From wrote
+	Pos     int64  `json:"pos,omitempty"`
+	ToLog   string `json:"to_log,omitempty"` // from where in the other one's log it is to go on
+	ToPos   int64  `json:"to_pos,omitempty"`
+}
+
+// backCommand gives back what a process left that was killed.
+func (r *Repointer) backCommand() string { return "risso replica back" + r.Flags }
+
+// within is how long it is tried to give something back.
+const within = 30 * time.Second
+
+// final reports whether an error is an answer, which trying again does not change.
+func final(err error) bool { return errors.Is(err, ErrSurprise) || mysql.ErrorNumber(err) != 0 }
+
+// stopped is the journal of threads that stand still. kept says that they are to be left as they are.
+func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
+	return change.Kind[Stopped]{
+		Name: "replica-stopped", Command: r.backCommand(), Busy: ErrBusy, Within: within, Stays: true, Final: final,
+		Back: func(ctx context.Context, c *mysql.Conn, old Stopped) error {
+			if kept() {
+				return nil
+			}
+			s := &server{name: old.Server, c: c}
+			ch, err := s.channel(ctx, old.Channel)
+			if err != nil {
+				return err
+			}
+			if old.Receives && ch.Status.IORunning == "No" {
+				err = s.do(ctx, s.words(old.Channel).start(mysql.Receiver))
+			}
+			if err == nil && old.Applies && !ch.SQLRunning {
+				err = s.do(ctx, s.words(old.Channel).start(mysql.Applier))
+			}
+			return err
+		},
+		Statements: func(old Stopped) (list []string) {
+			if old.Receives {
+				list = append(list, "start receiving on "+old.Server)
+			}
+			if old.Applies {
+				list = append(list, "start applying on "+old.Server)
+			}
+			return list
+		},
+	}
+}
+
+// pointed is the journal of a channel that points elsewhere. kept says that it is to be left as it is.
+func (r *Repointer) pointed(kept func() bool) change.Kind[Pointed] {
+	return change.Kind[Pointed]{
+		Name: "replica-pointed", Command: r.backCommand(), Busy: ErrBusy, Within: r.Wait + stopTime, Stays: true, Final: final,
+		Back: func(ctx context.Context, c *mysql.Conn, old Pointed) error {
+			if kept() {
+				return nil
+			}
+			return r.pointBack(ctx, &server{name: old.Server, c: c}, old)
+		},
+		Statements: func(old Pointed) []string {
+			return []string{"point " + old.Server + " at " + old.From + " again, unless it applies what it gets from " + old.To}
+		},
+	}
+}
+
+// pointBack lets a channel replicate from where it did before, unless it was never pointed elsewhere, or applies what it gets there: then it is done.
+func (r *Repointer) pointBack(ctx context.Context, s *server, old Pointed) error {
+	ch, err := s.channel(ctx, old.Channel)
+	if err != nil || ch.Status.Source != old.To || ch.SQLRunning && ch.IORunning {
+		return err
+	}
+	if !old.GTID && (ch.Status.Log != old.ToLog || ch.Status.Pos != old.ToPos) {
+		return fmt.Errorf("%w: %s has applied what %s wrote, and its position in the log of %s is not known any more: it stays", ErrSurprise, s.name, old.To, old.From)
+	}
+	if ch.Status.IORunning != "No" {
+		if err := s.do(ctx, s.words(old.Channel).stop(mysql.Receiver)); err != nil {
+			return err
+		}
+	}
+	if old.GTID { // what came from there is the same everywhere, and is not thrown away
+		if err := r.finish(ctx, s, old.Channel); err != nil {
+			return err
+		}
+	}
+	if err := s.do(ctx, s.words(old.Channel).stopBoth()); err != nil {
+		return err
+	}
+	host, port := split(old.From)
+	return s.do(ctx, s.words(old.Channel).point(mysql.Pointing{Host: host, Port: port, Log: old.Log, Pos: old.Pos}))
+}
+
+// finish lets a channel that does not receive apply what it has.
+func (r *Repointer) finish(ctx context.Context, s *server, channel string) error {
+	ch, err := s.channel(ctx, channel)
+	if err != nil {
+		return err
+	}
+	done, err := s.applied(ctx, ch)
+	if err != nil || done {
+		return err
+	}
+	if !ch.SQLRunning {
+		if err := s.do(ctx, s.words(channel).start(mysql.Applier)); err != nil {
+			return err
+		}
+	}
+	return r.drained(ctx, s, channel)
+}
+
+// Returned is what Back found of a process that was killed, and gave back.
+type Returned struct {
+	Since   time.Time `json:"since"`
+	Steps   []string  `json:"steps"`   // in words
+	Journal string    `json:"journal"` // file that said so
+}
+
+// Back gives back what a killed process left on a server; with dryRun it only says what it would do.
+func (r *Repointer) Back(ctx context.Context, target mysql.Target, dryRun bool) (out []Returned, err error) {
+	never := func() bool { return false }
+	target = target.WithPatience(r.Wait + stopTime)
+	p, err := r.pointed(never).Restore(ctx, target, r.Dir, dryRun)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		out = append(out, Returned{p.Since, p.Statements, p.Path})
+	}
+	s, err := r.stopped(never).Restore(ctx, target, r.Dir, dryRun)
+	if err == nil && s != nil {
+		out = append(out, Returned{s.Since, s.Statements, s.Path})
+	}
+	return out, err
+}
+
+// Left says, by an error that wraps ErrBusy, that something was not given back to a server.
+func (r *Repointer) Left(ctx context.Context, target mysql.Target) error {
+	never := func() bool { return false }
+	return errors.Join(r.pointed(never).Waits(ctx, target, r.Dir), r.stopped(never).Waits(ctx, target, r.Dir))
+}

@@ -1,0 +1,26 @@
+package screen
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fault"
+)
+
+// Agreed asks whether to go on with what was shown, unless --yes says so. Else the error says that nothing was done.
+func Agreed(s Streams, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !OnTerminal(s.Err) {
+		return fault.New(fault.Usage, "--yes does it, --dry-run only shows it", errors.New("nothing was done: there is nobody to ask"))
+	}
+	fmt.Fprint(s.Err, "Do it? [y/N] ")
+	line, _ := bufio.NewReader(s.In).ReadString('\n')
+	if !strings.EqualFold(strings.TrimSpace(line), "y") {
+		return fault.New(fault.Failed, "", errors.New("nothing was done"))
+	}
+	return nil
+}
