@@ -38,7 +38,10 @@ func (p *Picture) linkWords(l *Link) {
 func (p *Picture) nodeWords(i int) (words []string) {
 	n := &p.Nodes[i]
 	if !n.Seen {
-		return append(words, p.unseenWords(n), n.Server)
+		if words = append(words, p.unseenWords(n)); n.Server != "" {
+			words = append(words, n.Server)
+		}
+		return words
 	}
 	if n.NoQuorum {
 		words = append(words, "without quorum")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/avail/topology/picture"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -22,6 +23,8 @@ import (
 type command struct {
 	screen.Streams
 	flags.Servers
+	to     flags.Running
+	at     string
 	reach  []string
 	alone  bool
 	output string
@@ -41,11 +44,15 @@ account that is given. A server that does not answer is drawn as not seen. Nothi
 Where the addresses that servers know are not those by which they are reached from here, as
 behind NAT or in containers, --reach says which to use.
 
+--url asks a running risso serve instead, which looks every few seconds and keeps what changed:
+--at says for when. When nobody looked, that is said, and the exit code is 1.
+
 ` + fault.Help,
 		Example: `  risso topology --dsn 'risso@tcp(db1:3306)/'
   risso topology --dsn 'risso@tcp(127.0.0.1:3307)/' --reach db1:3306=127.0.0.1:3307
   risso topology --all --config risso.yaml --output json
-  risso topology --dsn 'risso@tcp(db1)/' --output dot | dot -Tsvg >topology.svg`,
+  risso topology --dsn 'risso@tcp(db1)/' --output svg >topology.svg
+  risso topology --url http://risso:8306 --at 03:12`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -53,11 +60,22 @@ behind NAT or in containers, --reach says which to use.
 	fl := cmd.Flags()
 	fl.StringArrayVar(&c.reach, "reach", nil, "ADDRESS=OTHER: use another address for a host, or host:port, that servers tell of; may be repeated")
 	fl.BoolVar(&c.alone, "alone", false, "ask only the servers that are given, not those of which they tell")
-	flags.OutputVar(fl, &c.output, "", "text", "json", "dot")
+	c.to.BindAddress(fl)
+	fl.StringVar(&c.at, "at", "", "with --url, what it looked like then: a time of day (03:12), a time (2026-03-01, '2026-03-01 10:00:00'), or how long ago (90s, 2h, 7d)")
+	flags.OutputVar(fl, &c.output, "", "text", "json", "dot", "svg")
+	for _, other := range []string{"dsn", "all", "reach", "alone"} {
+		cmd.MarkFlagsMutuallyExclusive("url", other)
+	}
 	return cmd
 }
 
 func (c *command) run(ctx context.Context) error {
+	switch {
+	case c.to.To != "":
+		return c.ask(ctx)
+	case c.at != "" || c.to.TokenFile != "":
+		return fault.Usagef("--at and --token-file are about a risso serve: give its --url")
+	}
 	reach := map[string]string{}
 	for _, r := range c.reach {
 		from, to, ok := strings.Cut(r, "=")
@@ -100,6 +118,9 @@ func (c *command) write(t *topology.Topology) error {
 	switch c.output {
 	case "json":
 		return render.JSON(c.Out, t)
+	case "svg":
+		_, err := io.WriteString(c.Out, picture.Of(t, nil, nil).SVG())
+		return err
 	case "dot":
 		_, err := io.WriteString(c.Out, t.DOT())
 		return err
