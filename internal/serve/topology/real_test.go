@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology/picture"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/serve/config"
@@ -61,6 +62,20 @@ func named(p *picture.Picture, name string) *picture.Node {
 	return &picture.Node{}
 }
 
+// target is a server as all servers of a sandbox are reached with one account.
+func target(t *testing.T, n *sandbox.Node) mysql.Target {
+	t.Helper()
+	c, err := n.TCPConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := mysql.ParseTarget(c.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
 // to is the link by which a node replicates.
 func to(p *picture.Picture, name string) picture.Link {
 	for _, l := range p.Links {
@@ -84,7 +99,7 @@ func TestRoom(t *testing.T) {
 			defer func() { store.Close() }()
 			l := &looked{t: t, store: store}
 			for i, name := range []string{"db1", "db2"} {
-				l.list = append(l.list, config.Watched{Instance: fleet.Instance{ID: name, Name: name}, Target: sandboxtest.Target(t, box.Nodes[i])})
+				l.list = append(l.list, config.Watched{Instance: fleet.Instance{ID: name, Name: name}, Target: target(t, box.Nodes[i])})
 			}
 			l.begin()
 			if a := l.Current(); a.Known || a.Why != "the first look goes on" {
@@ -147,7 +162,7 @@ func TestRoom(t *testing.T) {
 			}
 			l.store, l.shift = store, 3*time.Minute
 			l.begin()
-			ended := dead.Time
+			ended := dead.Time.Truncate(time.Microsecond) // as the store keeps times
 			ask := func(at time.Time) topology.Answer {
 				t.Helper()
 				a, err := l.At(t.Context(), at)
