@@ -47,6 +47,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/after"
+	served "github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/incident"
 	"github.com/rissodb/risso/internal/watch/own"
@@ -156,6 +157,7 @@ func answers() []answer {
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
 		{"topology", "", reflect.TypeFor[topology.Topology]()},
+		{"topology", "--url", reflect.TypeFor[served.Answer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

@@ -43,7 +43,7 @@ function Place({ p, i, chosen, onChoose }: { p: Picture; i: number; chosen: bool
     e.preventDefault();
     onChoose(n.id);
   };
-  return <g class={cls} transform={at} role="button" tabIndex={0} aria-label={label} aria-pressed={chosen} data-node={n.name} data-state={n.state} onClick={() => onChoose(n.id)} onKeyDown={key}>{inside}</g>;
+  return <g class={cls} transform={at} role="button" tabindex={0} aria-label={label} aria-pressed={chosen} data-node={n.name} data-state={n.state} onClick={() => onChoose(n.id)} onKeyDown={key}>{inside}</g>;
 }
 
 // The page's router knows links of HTML only.

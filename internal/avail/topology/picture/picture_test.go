@@ -1,9 +1,11 @@
 package picture_test
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +54,7 @@ func lost(t *topology.Topology, i int, kind string) {
 
 func TestStates(t *testing.T) {
 	calm := picture.Of(chain(noon), watched(chain(noon)), nil)
-	if calm.State != picture.OK || calm.Words != "4 servers; replication runs everywhere, no replica is more than 0 s behind." {
+	if calm.State != picture.OK || calm.Words != "4 servers; replication runs everywhere, no replica is behind." {
 		t.Errorf("calm: %s %q", calm.State, calm.Words)
 	}
 	for name, c := range map[string]struct {
@@ -252,4 +254,50 @@ func TestHostile(t *testing.T) {
 	if svg := picture.Of(found, nil, nil).SVG(); strings.Contains(svg, "<script") {
 		t.Error(svg)
 	}
+}
+
+// TestFixture makes what ui/e2e shows of 300 servers that are made up, and sees that the file there is the same.
+func TestFixture(t *testing.T) {
+	found := &topology.Topology{Time: noon}
+	var list []picture.Watched
+	for i := range 300 {
+		name := fmt.Sprintf("db%03d", i)
+		found.Nodes = append(found.Nodes, node(name, i == 0))
+		list = append(list, picture.Watched{ID: name, Name: name, Address: name + ":3306"})
+		if i > 0 {
+			found.Links = append(found.Links, link(i, []int{0, i / 30 * 30}[min(i%30, 1)], "Yes", "Yes", 0))
+		}
+	}
+	before := picture.Of(found, list, nil)
+	found.Time = noon.Add(10 * time.Second)
+	for _, i := range []int{17, 93, 150} {
+		found.Links[i-1].Channel.SQLRunning, found.Links[i-1].Channel.SQL = "No", fleet.ReplicaError{Number: 1062, Text: "Duplicate entry '7' for key 'PRIMARY'"}
+	}
+	for _, i := range []int{44, 201} {
+		*found.Links[i-1].Channel.Behind = 125
+	}
+	lost(found, 222, "refused")
+	p := picture.Of(found, list, before)
+	text, err := json.Marshal(map[string]any{"at": found.Time, "known": true, "from": found.Time, "until": found.Time, "every": 10, "topology": p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "../../../../ui/e2e/fixtures/topology300.json"
+	if os.Getenv("RISSO_WRITE") != "" {
+		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(is)) != string(text) {
+		t.Errorf("%s is not what is made: run this test with RISSO_WRITE=1", file)
+	}
+}
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // for the times in words
+	os.Exit(m.Run())
 }

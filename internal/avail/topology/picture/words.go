@@ -123,7 +123,7 @@ func (p *Picture) say() {
 	}
 	for _, l := range p.Links {
 		if l.Behind != nil {
-			behind = max(behind, *l.Behind-l.Delay)
+			behind = max(behind, *l.Behind-l.Delay, 0)
 		}
 	}
 	switch {
@@ -159,8 +159,11 @@ func (p *Picture) calm(seen, behind int) string {
 	if len(p.Links) > 0 {
 		words += "; replication runs everywhere"
 	}
-	if behind >= 0 {
-		words += fmt.Sprintf(", no replica is more than %s behind", digits.Span(time.Duration(max(behind, 0))*time.Second))
+	switch {
+	case behind == 0:
+		words += ", no replica is behind"
+	case behind > 0:
+		words += fmt.Sprintf(", no replica is more than %s behind", digits.Span(time.Duration(behind)*time.Second))
 	}
 	return words + "."
 }
@@ -213,6 +216,11 @@ func Diff(before, after *Picture) (words []string) {
 	for _, s := range after.Surprises {
 		if !slices.Contains(before.Surprises, s) {
 			words = append(words, s)
+		}
+	}
+	for _, s := range before.Surprises {
+		if !slices.Contains(after.Surprises, s) {
+			words = append(words, "no longer so: "+s)
 		}
 	}
 	return words
@@ -275,6 +283,9 @@ func nodeDiff(before *Picture, k int, after *Picture, i int) (words []string) {
 		if _, there := has[source+"\x00"+l.Channel]; l.Replica == k && !there {
 			add("no longer follows " + source)
 		}
+	}
+	if len(words) == 0 && (o.State != n.State || o.Partly != n.Partly || o.Offline != n.Offline) {
+		add("is " + n.State + ": " + n.Words[0])
 	}
 	return words
 }
