@@ -37,7 +37,8 @@ func TestTopologyInBrowser(t *testing.T) {
 	for i := 2; i < 4; i++ {
 		ask(i, "STOP SLAVE; "+fmt.Sprintf("CHANGE MASTER TO MASTER_PORT = %d; START SLAVE", sb.Nodes[i-1].Port))
 	}
-	// db4 is watched by nobody, and has a row that its source is about to write.
+	ask(0, "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY)")
+	// The last is watched by nobody, and gets a row that its source is about to write.
 	flags := []string{"--data", filepath.Join(dir, "data"), "--no-host"}
 	for i := range 3 {
 		c, err := sb.Nodes[i].TCPConfig()
@@ -51,8 +52,8 @@ func TestTopologyInBrowser(t *testing.T) {
 		var err error
 		switch r.URL.Path {
 		case "/break":
-			if _, err = sb.Nodes[3].Query(r.Context(), "SET SESSION sql_log_bin = 0; CREATE DATABASE shop"); err == nil {
-				_, err = sb.Nodes[0].Query(r.Context(), "CREATE DATABASE shop")
+			if _, err = sb.Nodes[3].Query(r.Context(), "SET SESSION sql_log_bin = 0; INSERT INTO shop.orders VALUES (7)"); err == nil {
+				_, err = sb.Nodes[0].Query(r.Context(), "INSERT INTO shop.orders VALUES (7)")
 			}
 		case "/kill":
 			err = sb.Nodes[0].Kill(syscall.SIGKILL)

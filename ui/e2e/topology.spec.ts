@@ -49,8 +49,8 @@ test('what is broken is said, shown, and can be seen without colours', async ({ 
   await tell(request, 'break');
   await expect(node(page, other)).toHaveAttribute('data-state', 'critical', { timeout: 30_000 });
   await expect(link(page, 'db3', other)).toHaveAttribute('data-kind', 'broken');
-  await expect(page.locator('.sentence')).toContainText(`${other}: does not apply (1007:`);
-  await expect(page.locator(`[data-server="${other}"]`)).toContainText('does not apply (1007:');
+  await expect(page.locator('.sentence')).toContainText(`${other}: does not apply (1062:`);
+  await expect(page.locator(`[data-server="${other}"]`)).toContainText('does not apply (1062:');
   await expect(node(page, 'db3')).toHaveAttribute('data-state', 'ok');
   await picture(page, 'broken');
   if (PICTURES) {
@@ -78,7 +78,7 @@ test('a replica that was stopped, and a primary that was killed, keep their plac
 test('the time leads back to when all was well, from change to change, and to what nobody knows', async ({ page }) => {
   await page.goto(`/topology?at=${new Date(calm * 1000).toISOString().slice(0, 19)}Z`);
   await expect(page.locator('.sentence')).toContainText('4 servers; replication runs everywhere.');
-  await expect(page.locator('header')).toContainText('as it was from');
+  await expect(page.locator('.page-head')).toContainText('as it was from');
   await page.getByRole('button', { name: 'change →' }).click();
   await expect(page.locator('.sentence')).toContainText('does not apply');
   await expect(node(page, 'db1')).toHaveAttribute('data-state', 'ok');

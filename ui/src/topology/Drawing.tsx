@@ -11,7 +11,7 @@ const MARKS: Record<Health, string> = {
 };
 const WORST_LAST: Health[] = ['unknown', 'ok', 'warning', 'critical'];
 const NAME_CHAR = 7;
-const TEXT_CHAR = 6;
+const TEXT_CHAR = 6.3;
 
 function Line({ p, l }: { p: Picture; l: TopologyLink }) {
   const runs = l.kind === 'runs' || l.kind === 'late';
