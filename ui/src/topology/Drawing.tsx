@@ -25,25 +25,27 @@ function Line({ p, l }: { p: Picture; l: TopologyLink }) {
 function Place({ p, i, chosen, onChoose }: { p: Picture; i: number; chosen: boolean; onChoose: (id: string) => void }) {
   const n: TopologyNode = p.nodes[i];
   const label = nodeLabel(p, i);
-  const inside = (
-    <>
-      <title>{label}</title>
-      <rect width={n.width} height={n.height} rx="5" />
-      <path class="t-mark" fill-rule="evenodd" d={MARKS[n.state]} transform={`translate(8 ${Math.min(n.height / 2 - 6, 6)})`} />
-      <text class="t-name" x="25" y="17">{fit(n.name, n.width - 30, NAME_CHAR)}</text>
-      {nodeLines(n).map((t, k) => <text key={k} x="8" y={34 + 17 * k}>{fit(t, n.width - 14, TEXT_CHAR)}</text>)}
-    </>
-  );
+  const inside = <><title>{label}</title><rect width={n.width} height={n.height} rx="5" /></>;
   const cls = `t-node ${n.state}${n.seen ? '' : ' unseen-node'}${chosen ? ' chosen' : ''}`;
-  const at = `translate(${n.x} ${n.y})`;
-  // One that is not watched has no page: its button shows what is known of it.
-  if (n.instance) return <g transform={at}><a class={cls} href={formatView({ ...HOME, page: 'server', id: n.instance })} onClick={(e) => follow(e, n.instance!)} aria-label={label} data-node={n.name} data-state={n.state}>{inside}</a></g>;
   const key = (e: KeyboardEvent): void => {
     if (e.key !== 'Enter' && e.key !== ' ') return;
     e.preventDefault();
     onChoose(n.id);
   };
-  return <g class={cls} transform={at} role="button" tabindex={0} aria-label={label} aria-pressed={chosen} data-node={n.name} data-state={n.state} onClick={() => onChoose(n.id)} onKeyDown={key}>{inside}</g>;
+  // What is written over it is cut to its place: its name says all.
+  return (
+    <g transform={`translate(${n.x} ${n.y})`}>
+      {n.instance
+        ? <a class={cls} href={formatView({ ...HOME, page: 'server', id: n.instance })} onClick={(e) => follow(e, n.instance!)} aria-label={label} data-node={n.name} data-state={n.state}>{inside}</a>
+        // One that is not watched has no page: its button shows what is known of it.
+        : <g class={cls} role="button" tabindex={0} aria-label={label} aria-pressed={chosen} data-node={n.name} data-state={n.state} onClick={() => onChoose(n.id)} onKeyDown={key}>{inside}</g>}
+      <g class={`t-words ${n.state}`} aria-hidden="true">
+        <path class="t-mark" fill-rule="evenodd" d={MARKS[n.state]} transform={`translate(8 ${Math.min(n.height / 2 - 6, 6)})`} />
+        <text class="t-name" x="25" y="17">{fit(n.name, n.width - 30, NAME_CHAR)}</text>
+        {nodeLines(n).map((t, k) => <text key={k} x="8" y={34 + 17 * k}>{fit(t, n.width - 14, TEXT_CHAR)}</text>)}
+      </g>
+    </g>
+  );
 }
 
 // The page's router knows links of HTML only.

@@ -156,7 +156,11 @@ func (p *Picture) calm(seen, behind int) string {
 	if seen < len(p.Nodes) {
 		words += fmt.Sprintf(", %d of them seen", seen)
 	}
-	if len(p.Links) > 0 {
+	switch {
+	case len(p.Links) == 0:
+	case seen < len(p.Nodes):
+		words += "; replication runs where it was seen"
+	default:
 		words += "; replication runs everywhere"
 	}
 	switch {
