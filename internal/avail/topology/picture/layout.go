@@ -15,7 +15,7 @@ type measures struct {
 	maxNodes int     // up to how many servers
 }
 
-var sizes = []measures{{204, 58, 18, 26, 46, 40}, {158, 40, 14, 20, 38, 120}, {128, 24, 10, 14, 30, 1 << 30}}
+var sizes = []measures{{204, 58, 18, 26, 46, 40}, {158, 40, 14, 20, 38, 120}, {112, 22, 8, 9, 24, 1 << 30}}
 
 const (
 	margin = 16.0
