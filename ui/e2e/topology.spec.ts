@@ -108,7 +108,7 @@ test('300 servers fit and are readable (made up: the fixture fixtures/topology30
   await expect(page.locator('.sentence')).toContainText('others of 300 need attention, too.');
   const size = (await page.locator('.t-drawing').boundingBox())!;
   expect(size.width).toBeLessThan(1400);
-  expect(size.height).toBeLessThan(1700);
+  expect(size.height).toBeLessThan(1800);
   await picture(page, 'topology300');
   await openToAll(page);
   expect(errors).toEqual([]);
