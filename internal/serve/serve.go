@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/series/mapped"
@@ -53,6 +55,7 @@ type Parts struct {
 	Incidents  *incidents.Desk
 	Sizes      *Sizes
 	Advice     *advice.Room
+	Topology   *topology.Room
 	Rules      *own.Rules
 	Health     *health.Desk
 	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
@@ -121,6 +124,8 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
 	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
 	parts.Health = newHealth(set.Servers, logger)
+	parts.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: logger, Now: time.Now})
+	w.follows = parts.Topology
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
@@ -136,6 +141,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return parts.Health.Run(gctx) })
 	g.Go(func() error { return parts.Alerts.Run(gctx) })
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
+	g.Go(func() error { return parts.Topology.Run(gctx) })
 	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })

@@ -24,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
@@ -49,6 +50,7 @@ type watch struct {
 
 	desk    *alerts.Desk
 	moments *incidents.Desk
+	follows *topology.Room                   // looks at who replicates from whom
 	keepers sync.Map                         // *keep.Keeper by instance; each is used by its collector's goroutine alone
 	held    map[string][]state.FindingRecord // what was open in the store when Risso was started, by instance
 
@@ -86,6 +88,12 @@ func (w *watch) notLooked(from, to time.Time) {
 // Event takes what happened; it never blocks.
 func (w *watch) Event(e fleet.Event) {
 	w.logger.Info("event", "instance", e.Instance, "kind", e.Kind, "text", e.Text)
+	switch e.Kind {
+	case fleet.EventDown, fleet.EventUp, fleet.EventRole, fleet.EventRestart:
+		if w.follows != nil {
+			w.follows.Poke()
+		}
+	}
 	if !w.enqueue(func(ctx context.Context, s *state.Store) error {
 		_, err := s.AddEvents(ctx, e)
 		return err

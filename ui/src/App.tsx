@@ -29,6 +29,8 @@ const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer
 
 const Advice = lazy(() => import('./advice').then((m) => m.Advice, outdated));
 
+const Topology = lazy(() => import('./topology').then((m) => m.Topology, outdated));
+
 const Film = lazy(() => import('./incidents').then((m) => m.Film, outdated));
 const Incident = lazy(() => import('./incidents').then((m) => m.Incident, outdated));
 const Incidents = lazy(() => import('./incidents').then((m) => m.Incidents, outdated));
@@ -56,6 +58,7 @@ function Page() {
     case 'protect': return <Suspense fallback={<main />}>{id ? <ProtectServer key={id} /> : <Protect />}</Suspense>;
     case 'sizes': return <Suspense fallback={<main />}><Sizes key={id} /></Suspense>;
     case 'advice': return <Suspense fallback={<main />}><Advice key={id} /></Suspense>;
+    case 'topology': return <Suspense fallback={<main />}><Topology /></Suspense>;
     case 'alerts': return <Suspense fallback={<main />}><Alerts key={id} /></Suspense>;
     case 'incidents': return <Suspense fallback={<main />}><Incidents key={id} /></Suspense>;
     case 'incident': return <Suspense fallback={<main />}><Incident key={cls} /></Suspense>;

@@ -33,7 +33,7 @@ func (t *Topology) DOT() string {
 		if l.Channel == nil || !l.Channel.Receiving() || !l.Channel.Applying() {
 			style = "dashed"
 		}
-		fmt.Fprintf(&b, "  n%d -> n%d [label=%s, style=%s];\n", l.Source, l.Replica, quoted(t.linkWords(l)), style)
+		fmt.Fprintf(&b, "  n%d -> n%d [label=%s, style=%s];\n", l.Source, l.Replica, quoted(t.LinkWords(l)), style)
 	}
 	b.WriteString("}\n")
 	return b.String()

@@ -3,7 +3,9 @@ package topology
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -85,6 +87,11 @@ func (d *discovery) find(e *expected) int {
 	if at >= 0 {
 		return at
 	}
+	for i := range d.t.Nodes { // it answers by its socket, and perhaps not to this account by TCP
+		if n := &d.t.Nodes[i]; n.Seen && e.id != "" && e.id == n.ServerID && fits(n) && n.listensAt(e.addresses) {
+			return i
+		}
+	}
 	for i := range d.t.Nodes { // it is drawn already
 		n := &d.t.Nodes[i]
 		if !n.Seen && (e.uuid != "" && e.uuid == n.UUID || fits(n) && slices.ContainsFunc(e.addresses, func(a string) bool { return slices.Contains(n.Addresses, a) })) {
@@ -98,6 +105,14 @@ func (d *discovery) find(e *expected) int {
 		}
 	}
 	return d.draw(e)
+}
+
+// listensAt reports whether a server that is reached by a socket, so on this machine, listens at one of some addresses.
+func (n *Node) listensAt(addresses []string) bool {
+	return slices.ContainsFunc(n.Addresses, func(a string) bool { return strings.HasPrefix(a, "/") }) && slices.ContainsFunc(addresses, func(a string) bool {
+		host, port, err := net.SplitHostPort(a)
+		return err == nil && follow.Loopback(host) && port == strconv.Itoa(n.Port)
+	})
 }
 
 // otherServer notes that a server tells of one at an address where another one answers.

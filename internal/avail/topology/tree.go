@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/oneline"
 )
 
@@ -86,7 +85,7 @@ func (d *drawing) node(i int, link *Link, first, rest string) {
 	if d.done[i] {
 		words := "drawn above"
 		if link != nil {
-			words = d.t.linkWords(link) + ", " + words
+			words = d.t.LinkWords(link) + ", " + words
 		}
 		d.add(first+oneline.Of(n.Name), strings.TrimPrefix(words, ", "))
 		return
@@ -131,7 +130,7 @@ func (t *Topology) Words(i int, link *Link) string {
 		}
 		return words
 	}
-	words := []string{shortServer(n.Server)}
+	words := []string{n.Short()}
 	if len(t.Sources(i)) == 0 && len(t.Replicas(i)) > 0 {
 		words = append(words, "primary")
 	}
@@ -156,7 +155,7 @@ func (t *Topology) Words(i int, link *Link) string {
 		words = append(words, state)
 	}
 	if link != nil {
-		words = append(words, t.linkWords(link))
+		words = append(words, t.LinkWords(link))
 		for _, l := range t.Sources(i) {
 			if l.Source != link.Source {
 				words = append(words, "also from "+t.Nodes[l.Source].Name)
@@ -166,23 +165,25 @@ func (t *Topology) Words(i int, link *Link) string {
 	if n.Errant != "" {
 		words = append(words, "errant: "+n.Errant)
 	}
-	if n.SemiSync.SourceEnabled {
-		words = append(words, semiSyncWords(&n.SemiSync))
-	}
+	words = append(words, n.SemiSync.Words())
 	if n.Unseen != nil {
 		words = append(words, "not all of it was seen: "+n.Unseen.Words())
 	}
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), ", ")
 }
 
-// shortServer is a flavour and its version, without what packagers add.
-func shortServer(s fleet.Server) string {
-	version, _, _ := strings.Cut(s.Version, "-")
-	return strings.TrimSpace(string(s.Flavour) + " " + version)
+// Short is a flavour and its version, without what packagers add.
+func (f *Facts) Short() string {
+	version, _, _ := strings.Cut(f.Version, "-")
+	return strings.TrimSpace(string(f.Flavour) + " " + version)
 }
 
-func semiSyncWords(s *SemiSync) string {
-	if !s.SourceActive {
+// Words is how a source waits for its replicas; "": it does not.
+func (s *SemiSync) Words() string {
+	switch {
+	case !s.SourceEnabled:
+		return ""
+	case !s.SourceActive:
 		return "semi-sync off now"
 	}
 	return fmt.Sprintf("semi-sync %d of %d", s.Replicas, max(s.WaitFor, 1))
@@ -212,8 +213,8 @@ func (f *Failure) Words() string {
 	return oneline.Cut(f.Text, 80)
 }
 
-// linkWords is how a replica follows a source.
-func (t *Topology) linkWords(l *Link) string {
+// LinkWords is how a replica follows a source.
+func (t *Topology) LinkWords(l *Link) string {
 	ch := l.Channel
 	if ch == nil {
 		return "the source lists it, perhaps still"

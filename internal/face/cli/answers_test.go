@@ -56,6 +56,7 @@ import (
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/sandbox/datadir"
 	"github.com/rissodb/risso/internal/serve/after"
+	served "github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/watch/alert"
 	"github.com/rissodb/risso/internal/watch/incident"
 	"github.com/rissodb/risso/internal/watch/own"
@@ -192,6 +193,8 @@ func answers() []answer {
 		{"size", "", reflect.TypeFor[size.Report]()},
 		{"topology", "", reflect.TypeFor[clitopology.Answer]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
+		{"topology", "", reflect.TypeFor[topology.Topology]()},
+		{"topology", "--url", reflect.TypeFor[served.Answer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

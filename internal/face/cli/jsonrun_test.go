@@ -99,6 +99,7 @@ var answerRuns = []answerRun{
 	{"size", "size --dsn DSN", 0},
 	{"topology", "topology --dsn DSN", 0},
 	{"topology codes", "topology codes", 0},
+	{"topology --url", "topology --url URL", 0},
 	{"trace no connection", "trace --dsn DSN", 0},
 	{"trace --dry-run", "trace --dsn DSN --enable --dry-run CONNECTION", 0},
 	{"trace CONNECTION", "trace --dsn DSN --enable --for 1s --state DIR/state CONNECTION", 0},

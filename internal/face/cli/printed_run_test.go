@@ -33,7 +33,7 @@ var notRun = []struct{ pattern, why string }{
 	{`/etc/|/usr/local|fpath|bash_completion|:8306|--listen`, "a place of the whole machine"},
 	{`\| *dot |mysql shop`, "a program that is not Risso's"},
 	{`--record|http://`, "another risso serve"},
-	{`^risso (alert|events?|incident)\b`, "a risso serve in which something rings: tests/scenario runs them"},
+	{`^risso (alert|events?|incident|topology --url)\b`, "a risso serve in which something rings: tests/scenario runs them"},
 	{`^risso advise (--kept|accept|postpone|silence|undo)`, "a risso serve that keeps the finding: TestJSONAnswers runs them"},
 	{`^risso check [^b]`, "a risso serve, or its exit code says how the machine is: tests/scenario runs them"},
 	{`--fail-on `, "its exit code says how the server is set"},

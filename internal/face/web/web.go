@@ -50,6 +50,7 @@ type Options struct {
 	Incidents  Incidents
 	Sizes      Sizes          // nil: no server can be asked
 	Advice     Advice         // nil: nothing looks for it
+	Topology   Topology       // nil: nobody looks at it
 	Rules      func() own.Now // the user's own rules
 	Health     http.Handler   // answers load balancers below /health/; nil: nobody does
 	Page       fs.FS          // the built page
@@ -125,6 +126,7 @@ func New(o Options) http.Handler {
 	act("POST /api/protect/stop", s.stopRun)
 	mux.HandleFunc("POST /api/login", s.login)
 	s.adviceRoutes(mux)
+	s.topologyRoutes(mux)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) { return nil, notThere(r) })
 	for _, path := range programPaths {

@@ -22,18 +22,19 @@ import (
 
 // File is the file that --config names. Flags win over it.
 type File struct {
-	Listen     string       `yaml:"listen,omitempty"`
-	Data       string       `yaml:"data,omitempty"`
-	Retention  string       `yaml:"retention,omitempty"`  // such as 400d; empty keeps all
-	Hosts      []string     `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached
-	EventsURL  string       `yaml:"events_url,omitempty"` // ClickHouse, instead of DuckDB in the data folder
-	Redact     bool         `yaml:"redact,omitempty"`     // hide literals in samples and plans
-	Statements string       `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
-	Limits     limitsConfig `yaml:"limits,omitempty"`     // what questions over HTTP may cost
-	Alerts     alertsConfig `yaml:"alerts,omitempty"`     // what rings, and who is told
-	Advice     adviceConfig `yaml:"advice,omitempty"`     // how often servers are looked at for advice
-	Prometheus promConfig   `yaml:"prometheus,omitempty"` // which labels PromQL sees
-	Servers    []Server     `yaml:"servers,omitempty"`
+	Listen     string         `yaml:"listen,omitempty"`
+	Data       string         `yaml:"data,omitempty"`
+	Retention  string         `yaml:"retention,omitempty"`  // such as 400d; empty keeps all
+	Hosts      []string       `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached
+	EventsURL  string         `yaml:"events_url,omitempty"` // ClickHouse, instead of DuckDB in the data folder
+	Redact     bool           `yaml:"redact,omitempty"`     // hide literals in samples and plans
+	Statements string         `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
+	Limits     limitsConfig   `yaml:"limits,omitempty"`     // what questions over HTTP may cost
+	Alerts     alertsConfig   `yaml:"alerts,omitempty"`     // what rings, and who is told
+	Advice     adviceConfig   `yaml:"advice,omitempty"`     // how often servers are looked at for advice
+	Topology   topologyConfig `yaml:"topology,omitempty"`   // how often it is looked at who replicates from whom
+	Prometheus promConfig     `yaml:"prometheus,omitempty"` // which labels PromQL sees
+	Servers    []Server       `yaml:"servers,omitempty"`
 }
 
 // Server is one server of the config file.

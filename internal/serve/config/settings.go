@@ -38,6 +38,7 @@ type Settings struct {
 	Statements Statements
 	Alerts     Alerts
 	Advice     Advice
+	Topology   Topology
 	Labels     mapped.Rules // of series in PromQL
 }
 
@@ -80,6 +81,9 @@ func (f Flags) Settings() (Settings, error) {
 	}
 	if s.Advice, err = c.Advice.check(); err != nil {
 		return Settings{}, fault.Usagef("advice of the config file: %w", err)
+	}
+	if s.Topology, err = c.Topology.check(); err != nil {
+		return Settings{}, fault.Usagef("topology of the config file: %w", err)
 	}
 	if s.Labels, err = c.Prometheus.check(servers); err != nil {
 		return Settings{}, fault.Usagef("prometheus of the config file: %w", err)

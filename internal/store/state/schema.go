@@ -312,6 +312,16 @@ var migrations = [...]string{
 		reason   TEXT NOT NULL,
 		UNIQUE (server, finding, object)
 	) STRICT`,
+	// 14: what the replication topology looked like
+	`CREATE TABLE topologies (
+		id    INTEGER PRIMARY KEY AUTOINCREMENT,
+		run   INTEGER NOT NULL,  -- when the process began that saw it: between two of them nobody looked
+		first INTEGER NOT NULL,  -- when it was first seen so
+		last  INTEGER NOT NULL,  -- and last
+		words TEXT NOT NULL,     -- JSON: what changed, in words
+		body  BLOB NOT NULL      -- JSON, by gzip
+	) STRICT;
+	CREATE INDEX topologies_by_time ON topologies (first)`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

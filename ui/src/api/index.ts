@@ -7,4 +7,5 @@ export * from './incidents';
 export * from './protect';
 export * from './queries';
 export * from './sizes';
+export * from './topology';
 export * from './watch';

@@ -20,6 +20,7 @@ export const KEYS: readonly [string, string][] = [
   ['click', 'pin the cursor at a moment; click again to remove it'],
   ['l', 'live, or pause'],
   ['g f', 'fleet'],
+  ['g t', 'topology: who replicates from whom'],
   ['g s', 'go to a server by name'],
   ['g c', 'charts of this server'],
   ['g m', 'metrics'],
@@ -58,6 +59,7 @@ export function toggleLive(): void {
 function chord(key: string): boolean {
   const { id } = view.value;
   if (key === 'f') go(HOME);
+  else if (key === 't') go({ ...HOME, page: 'topology' });
   else if (key === 's') focusSearch();
   else if (FOR_ALL[key]) go({ page: FOR_ALL[key], range: rangeOn(view.value, FOR_ALL[key]), q: '', sort: '', cls: '', pins: [] });
   else if (GO[key] && id) go({ page: GO[key], range: rangeOn(view.value, GO[key]), q: '', sort: '', cls: '' });

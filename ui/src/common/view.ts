@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'advice' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'advice' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'topology' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -120,6 +120,7 @@ function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   if (parts[0] === 'benchmarks' && parts.length === 1) return { page: 'benchmarks', id, cls: '' };
   if (parts[0] === 'benchmarks' && parts.length === 2 && id === '') return { page: 'benchmark', id: '', cls: safeDecode(parts[1]) };
   if (parts[0] === 'incidents' && parts.length === 2) return { page: 'incident', id, cls: safeDecode(parts[1]) };
+  if (parts[0] === 'topology' && parts.length === 1 && id === '') return { page: 'topology', id, cls: '' };
   if (parts.length === 1) {
     const page = (['protect', 'advice', 'alerts', 'incidents'] as const).find((p) => p === parts[0]) ?? (parts[0] === 'film' && id ? 'film' : undefined);
     if (page) return { page, id, cls: '' };

@@ -30,6 +30,22 @@ func Moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: a time (2026-03-01, '2026-03-01 10:00:00'), or how long ago (90s, 2h, 7d)", s)
 }
 
+// Lately is Moment, or the last time that the clocks showed a time of day, such as 03:12.
+func Lately(s string, now time.Time, zone *time.Location) (time.Time, error) {
+	for _, form := range []string{"15:04", "15:04:05"} {
+		if _, err := time.Parse(form, s); err != nil {
+			continue
+		}
+		for days := range 2 {
+			day := now.In(zone).AddDate(0, 0, -days).Format(time.DateOnly)
+			if t, err := Moment(day+" "+s, now, zone); err != nil || !t.After(now) {
+				return t, err
+			}
+		}
+	}
+	return Moment(s, now, zone)
+}
+
 // oneTime refuses what the clocks of a zone show twice, or never, when they are put back and forward.
 func oneTime(form, s string, t time.Time) error {
 	wall, err := time.Parse(form, s)

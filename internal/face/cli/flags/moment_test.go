@@ -44,3 +44,22 @@ func TestMoment(t *testing.T) {
 		}
 	}
 }
+
+func TestLately(t *testing.T) {
+	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	for in, want := range map[string]time.Time{
+		"03:12":            time.Date(2026, 11, 28, 3, 12, 0, 0, time.UTC),
+		"09:00:00":         now,
+		"09:01":            time.Date(2026, 11, 27, 9, 1, 0, 0, time.UTC),
+		"23:59:30":         time.Date(2026, 11, 27, 23, 59, 30, 0, time.UTC),
+		"2h":               now.Add(-2 * time.Hour),
+		"2026-11-01 03:12": time.Date(2026, 11, 1, 3, 12, 0, 0, time.UTC),
+	} {
+		if got, err := Lately(in, now, time.UTC); err != nil || !got.Equal(want) {
+			t.Errorf("%s: %v, %v; want %v", in, got, err, want)
+		}
+	}
+	if _, err := Lately("25:00", now, time.UTC); err == nil {
+		t.Error("25:00 is no time of day")
+	}
+}

@@ -37,9 +37,15 @@ func (r *Running) Bind(cmd *cobra.Command) { r.BindTo(cmd.PersistentFlags()) }
 
 // BindTo adds them to a set of flags.
 func (r *Running) BindTo(fl *pflag.FlagSet) {
-	fl.StringVar(&r.To, "url", "", "address of risso serve: http://risso:8306 (default: the one on this machine)")
-	fl.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: the environment variable RISSO_TOKEN)")
+	r.BindAddress(fl)
+	fl.Lookup("url").Usage += " (default: the one on this machine)"
 	fl.StringVar(&r.ConfigFile, "config", "", "config file of risso serve, which says where it listens")
+}
+
+// BindAddress adds --url and --token-file alone, for commands that ask risso serve only where --url is given.
+func (r *Running) BindAddress(fl *pflag.FlagSet) {
+	fl.StringVar(&r.To, "url", "", "address of risso serve: http://risso:8306")
+	fl.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: the environment variable RISSO_TOKEN)")
 }
 
 // runningPatience bounds each question to risso serve.

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/avail/topology/picture"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -24,6 +25,8 @@ import (
 type command struct {
 	screen.Streams
 	flags.Servers
+	to     flags.Running
+	at     string
 	reach  []string
 	alone  bool
 	output string
@@ -48,12 +51,16 @@ Below the tree stands what is wrong, the worst first, with what it was seen by, 
 seen, and what to do; what follows from it stands below it. risso topology codes lists all that
 is looked for. With --fail-on the exit code is 1 if there is something so bad.
 
+--url asks a running risso serve instead, which looks every few seconds and keeps what changed:
+--at says for when. When nobody looked, that is said, and the exit code is 1.
+
 ` + fault.Help,
 		Example: `  risso topology --dsn 'risso@tcp(db1:3306)/'
   risso topology --dsn 'risso@tcp(127.0.0.1:3307)/' --reach db1:3306=127.0.0.1:3307
   risso topology --all --config risso.yaml --output json
   risso topology codes
-  risso topology --dsn 'risso@tcp(db1)/' --output dot | dot -Tsvg >topology.svg`,
+  risso topology --dsn 'risso@tcp(db1)/' --output dot | dot -Tsvg >topology.svg
+  risso topology --url http://risso:8306 --at 03:12`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -62,7 +69,12 @@ is looked for. With --fail-on the exit code is 1 if there is something so bad.
 	flags.ReachVar(fl, &c.reach)
 	fl.BoolVar(&c.alone, "alone", false, "ask only the servers that are given, not those of which they tell")
 	fl.StringVar(&c.failOn, "fail-on", "", "exit code 1 if there is a diagnosis that is at least so bad: info, warning or critical")
-	flags.OutputVar(fl, &c.output, "", "text", "json", "dot")
+	c.to.BindAddress(fl)
+	fl.StringVar(&c.at, "at", "", "with --url, what it looked like then: a time of day (03:12), a time (2026-03-01, '2026-03-01 10:00:00'), or how long ago (90s, 2h, 7d)")
+	flags.OutputVar(fl, &c.output, "", "text", "json", "dot", "svg")
+	for _, other := range []string{"dsn", "all", "reach", "alone", "fail-on"} {
+		cmd.MarkFlagsMutuallyExclusive("url", other)
+	}
 	cmd.AddCommand(newCodes(s))
 	return cmd
 }
@@ -70,6 +82,12 @@ is looked for. With --fail-on the exit code is 1 if there is something so bad.
 func (c *command) run(ctx context.Context) error {
 	if c.failOn != "" && !slices.Contains([]string{"info", "warning", "critical"}, c.failOn) {
 		return fault.Usagef("--fail-on %q: info, warning or critical", c.failOn)
+	}
+	switch {
+	case c.to.To != "":
+		return c.ask(ctx)
+	case c.at != "" || c.to.TokenFile != "":
+		return fault.Usagef("--at and --token-file are about a risso serve: give its --url")
 	}
 	reach, err := flags.ParseReach(c.reach)
 	if err != nil {
@@ -113,6 +131,9 @@ func (c *command) write(t *topology.Topology, found []diagnose.Diagnosis) error 
 	switch c.output {
 	case "json":
 		return render.JSON(c.Out, Answer{t, found})
+	case "svg":
+		_, err := io.WriteString(c.Out, picture.Of(t, nil, nil).SVG())
+		return err
 	case "dot":
 		_, err := io.WriteString(c.Out, t.DOT())
 		return err

@@ -118,7 +118,7 @@ func runPast(ctx context.Context, s screen.Streams, f topFlags) error {
 	if len(f.DSNs) > 0 || f.count > 0 {
 		return fault.Usagef("--at shows what risso serve has kept: it takes --server, not --dsn or --count")
 	}
-	at, err := clockOr(f.at, time.Now())
+	at, err := flags.Lately(f.at, time.Now(), time.Local)
 	if err != nil {
 		return fault.Usagef("--at %w", err)
 	}
@@ -187,22 +187,6 @@ func (p *past) find(ctx context.Context, name string) error {
 		return fault.New(fault.Usage, "there are: "+strings.Join(names, ", "), fmt.Errorf("risso serve watches no server %q", name))
 	}
 	return nil
-}
-
-// clockOr reads a time of the day, the last one that has been, or another time.
-func clockOr(s string, now time.Time) (time.Time, error) {
-	for _, form := range []string{"15:04:05", "15:04"} {
-		clock, err := time.Parse(form, s)
-		if err != nil {
-			continue
-		}
-		t := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
-		if t.After(now) {
-			t = time.Date(now.Year(), now.Month(), now.Day()-1, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
-		}
-		return t, nil
-	}
-	return flags.Moment(s, now, now.Location())
 }
 
 // ask reads the second that is to be shown, if it is not the one that is shown; one question at a time.

@@ -106,13 +106,3 @@ func TestPastInPipe(t *testing.T) {
 		}
 	}
 }
-
-func TestClock(t *testing.T) {
-	now := time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
-	for text, want := range map[string]string{"03:12": "2026-11-24 03:12:00", "23:12:07": "2026-11-23 23:12:07", "2h": "2026-11-24 06:00:00", "2026-11-20 01:02": "2026-11-20 01:02:00"} {
-		got, err := clockOr(text, now)
-		if err != nil || got.Format(time.DateTime) != want {
-			t.Errorf("%s: got %s %v, want %s", text, got.Format(time.DateTime), err, want)
-		}
-	}
-}

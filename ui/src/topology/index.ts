@@ -1,0 +1,2 @@
+import './topology.css';
+export { Topology } from './Topology';
