@@ -5,6 +5,7 @@ package datadir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -194,7 +195,7 @@ func holderOf(name string) (id ident, h *Holder, err error) {
 		return id, nil, err
 	}
 	defer f.Close()
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: int16(os.SEEK_SET)}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: int16(io.SeekStart)}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
 		return id, nil, fmt.Errorf("ask for locks: %w", err)
 	}

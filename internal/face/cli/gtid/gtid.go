@@ -182,9 +182,9 @@ func two(in io.Reader, args []string) (a, b operand, err error) {
 	other := <-done
 	switch {
 	case err != nil:
-		return a, b, fmt.Errorf("A: %w", err)
+		return a, b, fmt.Errorf("the first set: %w", err)
 	case other != nil:
-		return a, b, fmt.Errorf("B: %w", other)
+		return a, b, fmt.Errorf("the second set: %w", other)
 	}
 	if !a.set.Empty() && !b.set.Empty() && a.set.ByDomain() != b.set.ByDomain() {
 		return a, b, fault.Usagef("one of both is MySQL's, the other MariaDB's: they have no transaction in common")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +56,9 @@ Where that cannot be done the answer says so, and speaks only of what was receiv
 
 The account needs PROCESS, REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: REPLICA MONITOR) on
 the replica, and on the source REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and REPLICATION SLAVE.
-Causes and their codes: docs/lag.md.`,
+
+Causes, by their codes:
+` + causes(),
 		Example: `  risso lag --dsn 'risso:secret@tcp(db2:3306)/'
   risso lag --dsn 'risso:secret@tcp(db2:3306)/' --source 'risso:secret@tcp(db1:3306)/' --for 30s
   risso lag --config /etc/risso.yaml --all -o json`,
@@ -68,6 +71,15 @@ Causes and their codes: docs/lag.md.`,
 	flags.DurationVar(fl, &c.look, "for", 5*time.Second, "how long to look")
 	flags.OutputVar(fl, &c.output, "", "text", "json")
 	return cmd
+}
+
+// causes lists all that may keep a replica.
+func causes() string {
+	var b strings.Builder
+	for _, c := range lag.Codes() {
+		fmt.Fprintf(&b, "  %-22s %s\n", c.Code, c.Meaning)
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // The limits of --for.
