@@ -94,13 +94,14 @@ func (s BinlogState) Farthest(domain uint32) (n uint64) {
 	return n
 }
 
-// List are the last transactions by origin, sorted.
+// List are the last transactions by origin, sorted by domain and number: servers take the last one of a domain for the one that was logged last.
+// Source: sql/sql_repl.cc, contains_all_slave_gtid.
 func (s BinlogState) List() []GTID {
 	list := make([]GTID, 0, len(s))
 	for o, n := range s {
 		list = append(list, GTID{Domain: o.Domain, Server: o.Server, Number: n})
 	}
-	slices.SortFunc(list, func(a, b GTID) int { return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Server, b.Server)) })
+	slices.SortFunc(list, func(a, b GTID) int { return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Server, b.Server)) })
 	return list
 }
 

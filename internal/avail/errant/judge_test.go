@@ -3,6 +3,7 @@ package errant
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,8 @@ func TestMakePlan(t *testing.T) {
 	rows := Transaction{Changes: []Change{{Table: "a.t", Kind: "delete", Rows: 3}}}
 	ddl := Transaction{Changes: []Change{{Table: "a.t", Kind: "alter"}}}
 	grant := Transaction{Changes: []Change{{Kind: "other"}}, Statements: []string{"GRANT"}}
-	analyze := Transaction{Changes: []Change{{Table: "a.t", Kind: "other"}}}
+	analyze := Transaction{Changes: []Change{{Table: "a.t", Kind: "other"}}, Statements: []string{"ANALYZE TABLE a.t"}}
+	revoke := Transaction{Changes: []Change{{Table: "a.u", Kind: "other"}}, Statements: []string{"REVOKE SELECT ON a.t FROM u"}}
 	change := func(r Reading, f func(*Reading)) Reading { f(&r); return r }
 	replica, source := mysqlReading("R", "S:1-8,R:1-2"), mysqlReading("S", "S:1-9")
 	maria, from := change(mariaReading("R", "0-1-8,0-2-11"), func(r *Reading) { r.Position = "0-1-8" }), mariaReading("S", "0-1-9")
@@ -163,6 +165,12 @@ func TestMakePlan(t *testing.T) {
 		{"a definition", replica, source, []Transaction{rows, ddl}, "", false, MethodRebuild, "changed more than rows (alter a.t)", 0},
 		{"a definition that was compared", replica, source, []Transaction{ddl}, "", true, MethodEmpty, "", 2},
 		{"a privilege", replica, source, []Transaction{grant}, "", false, MethodRebuild, "(GRANT)", 0},
+		{"a privilege that looks like a query", replica, source, []Transaction{revoke}, "", false, MethodRebuild, "(REVOKE SELECT ON a.t FROM u)", 0},
+		{"a source that lost its own", mysqlReading("R", "S:1-12"), source, []Transaction{rows}, "", true, MethodRebuild, "committed "+long("S:10-12")+" itself and has lost them", 0},
+		{"MariaDB that has not applied what it received", change(maria, func(r *Reading) {
+			r.Channels = slices.Clone(r.Channels)
+			r.Channels[0].Received, r.Channels[0].SQLRunning = "0-1-9", false
+		}), from, []Transaction{rows}, "", false, "", "let it apply them first", 0},
 		{"purged", replica, source, nil, "its binary logs are gone", false, MethodRebuild, "nobody can say", 0},
 		{"a source that is a replica", replica, change(source, func(r *Reading) { r.Channels = replica.Channels }), nil, "", false, "", "name the primary", 0},
 		{"a source that is read only", replica, change(source, func(r *Reading) { r.ReadOnly = true }), nil, "", false, "", "read only", 0},
@@ -173,7 +181,7 @@ func TestMakePlan(t *testing.T) {
 		{"several sources", change(replica, func(r *Reading) {
 			r.Channels = append(r.Channels, read.ReplicaChannel{SourceUUID: uuids["O"], Received: long("O:1")})
 		}), source, nil, "", false, "", "replicates from 2 servers", 0},
-		{"MariaDB whose position is lost", change(mariaReading("R", "0-1-12"), func(r *Reading) { r.Position = "0-1-12" }), from, nil, "", false, MethodRebuild, "has lost what it would have to send", 0},
+		{"MariaDB whose position is lost", change(mariaReading("R", "0-1-12"), func(r *Reading) { r.Position = "0-1-12" }), from, nil, "", false, MethodRebuild, "has lost them", 0},
 		{"MariaDB with replicas", change(maria, func(r *Reading) { r.Replicas = 1 }), from, nil, "", false, MethodRebuild, "1 session", 0},
 		{"MariaDB whose replicas are not known", change(maria, func(r *Reading) { r.Replicas = -1 }), from, nil, "", false, "", "PROCESS", 0},
 		{"MariaDB, not certain", maria, change(from, func(r *Reading) { r.Position = "0-9-90" }), nil, "", false, "", "not certain", 0},

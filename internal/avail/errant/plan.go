@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Method is how a replica gets rid of errant transactions.
@@ -112,6 +113,11 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 			return p, refused("that they are errant is not certain: %s: %s", part.GTIDs, part.Because)
 		}
 	}
+	if lost, _ := p.errant.Split(source.own); !lost.Empty() {
+		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s committed %s itself and has lost them: it gives their numbers, and those before them, to other transactions, which %s passes over without a sign", source.Name, lost, replica.Name)
+		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
+		return p, nil
+	}
 	if why := p.harm(v); why != "" && !rowsEqual {
 		p.Method, p.Because = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
 		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
@@ -137,7 +143,7 @@ func (p *Plan) harm(v *Verdict) string {
 					if !slices.Contains(p.Tables, c.Table) {
 						p.Tables = append(p.Tables, c.Table)
 					}
-				case c.Kind == "other" && c.Table != "": // ANALYZE, OPTIMIZE and their like
+				case c.Kind == "other" && c.Table != "" && tends(t.Statements):
 				default:
 					what := strings.TrimSpace(c.Kind + " " + name)
 					if c.Kind == "other" && len(t.Statements) > 0 {
@@ -153,6 +159,13 @@ func (p *Plan) harm(v *Verdict) string {
 	}
 	slices.Sort(p.Tables)
 	return ""
+}
+
+// tends reports whether statements only look after tables, and change neither rows nor definitions nor accounts.
+func tends(statements []string) bool {
+	return len(statements) > 0 && !slices.ContainsFunc(statements, func(s string) bool {
+		return !slices.Contains([]string{"ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH"}, sqltext.Verb([]byte(s)))
+	})
 }
 
 // checkRows says what is left to do about rows.
@@ -184,6 +197,9 @@ func (p *Plan) empty(replica, source *Reading) error {
 	return nil
 }
 
+// longBehind is from when on, in seconds, a source may no longer have what a replica has received.
+const longBehind = 60
+
 // forget plans that a MariaDB forgets what it had.
 func (p *Plan) forget(replica, source *Reading) error {
 	switch {
@@ -193,6 +209,24 @@ func (p *Plan) forget(replica, source *Reading) error {
 		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s has %s that read its binary log and may have taken them", replica.Name, digits.Counted(replica.Replicas, "session"))
 		p.After = append(p.After, "if none of them is a replica, such as a mirror of binary logs, end them and plan again")
 		return nil
+	}
+	for _, ch := range replica.Channels {
+		received, err := mysql.ParseBinlogState(ch.Received)
+		if err != nil {
+			return err
+		}
+		applied, err := mysql.ParseBinlogState(replica.Position)
+		if err != nil {
+			return err
+		}
+		if ch.SQLRunning && ch.Delay == 0 && ch.Behind >= 0 && ch.Behind < longBehind {
+			continue // what is thrown away by the stop is a moment's, and is fetched again
+		}
+		for _, g := range received.List() {
+			if applied.Farthest(g.Domain) < g.Number {
+				return refused("%s has received transactions that it has not applied, and stopping it would throw them away: let it apply them first", replica.Name)
+			}
+		}
 	}
 	state, err := mysql.ParseBinlogState(replica.Executed)
 	position, perr := mysql.ParseBinlogState(replica.Position)
@@ -207,7 +241,7 @@ func (p *Plan) forget(replica, source *Reading) error {
 	}
 	p.Method = MethodForget
 	p.Because = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
-	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted"
+	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted; a replica of it that is away now, and comes back, cannot go on"
 	step := func(kind stepKind, back, why string, statements ...string) {
 		p.Steps = append(p.Steps, Step{Server: replica.Name, Statement: statements, Because: why, Back: back, replica: true, kind: kind})
 	}

@@ -4,7 +4,9 @@ package errant
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
@@ -68,6 +70,15 @@ func Read(ctx context.Context, name string, c *mysql.Conn) (Reading, error) {
 				r.Replicas++
 			}
 		}
+	}
+	// Without PROCESS the list has the account's own sessions only, and no error; MariaDB counts them all the same.
+	err = c.Query(ctx, "SHOW /* risso: how many replicate from here? */ GLOBAL STATUS LIKE 'Slaves_connected'", func(row []sqldriver.Value) error {
+		n, err := strconv.Atoi(mysql.Text(row[1]))
+		r.Replicas = max(r.Replicas, n)
+		return err
+	})
+	if err != nil {
+		return r, fmt.Errorf("%s: ask how many replicate from it: %w", name, err)
 	}
 	return r, nil
 }

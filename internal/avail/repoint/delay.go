@@ -55,7 +55,8 @@ func (d *Delay) judge(ctx context.Context, j *judge) {
 		j.v.refuse("there", "", "%s stays %s behind already", name, seconds(d.seconds))
 		return
 	}
-	if mysql.Of(d.Replica.Server).DelaysWhileReceiving() || !j.unapplied() {
+	// Where both threads stand at the CHANGE, any server throws away what was not applied. Source: MySQL manual, "CHANGE REPLICATION SOURCE TO".
+	if mysql.Of(d.Replica.Server).DelaysWhileReceiving() && ch.IORunning != "No" || !j.unapplied() {
 		return
 	}
 	if j.v.From < 0 || !j.Topology.Nodes[j.v.From].Seen {
@@ -119,7 +120,13 @@ func (d *Delay) Do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = change.Execute(ctx, d.Plan, change.Log{})
+	now, err := d.node.channel(ctx, d.Channel.Name)
+	if err == nil && (now.Status.IORunning == "No") != (d.Channel.IORunning == "No") {
+		err = fmt.Errorf("%w: %s does not receive as it did when this was planned: nothing was done", ErrSurprise, d.node.name)
+	}
+	if err == nil {
+		_, err = change.Execute(ctx, d.Plan, change.Log{})
+	}
 	if err == nil {
 		ch, cerr := d.node.channel(ctx, d.Channel.Name)
 		if err = cerr; err == nil && ch.Delay != d.seconds {

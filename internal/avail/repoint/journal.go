@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Stopped is what a journal says of a server whose replication stands still for a while.
@@ -53,6 +54,9 @@ func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 			if err != nil {
 				return err
 			}
+			if err := s.purges(ctx, ch); err != nil {
+				return err
+			}
 			if old.Receives && ch.Status.IORunning == "No" {
 				err = s.do(ctx, s.words(old.Channel).start(mysql.Receiver))
 			}
@@ -71,6 +75,19 @@ func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 			return list
 		},
 	}
+}
+
+// purges is an error where any START would throw away what was received and not applied: a MariaDB that replicates by GTID does so when both threads stand.
+// Source: sql/slave.cc, start_slave_threads.
+func (s *server) purges(ctx context.Context, ch read.ReplicaChannel) error {
+	if !s.c.Server.GTIDsByDomain() || !ch.GTID || ch.SQLRunning || ch.Status.IORunning != "No" {
+		return nil
+	}
+	done, err := s.applied(ctx, ch)
+	if err != nil || done {
+		return err
+	}
+	return fmt.Errorf("%w: %s stands and has received what it has not applied%s; a START throws that away and fetches it again: make sure that %s still has it, and start it then", ErrSurprise, s.name, because(ch.Status.SQL), ch.Status.Source)
 }
 
 // pointed is the journal of a channel that points elsewhere. kept says that it is to be left as it is.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
@@ -122,12 +124,40 @@ func (s *Skip) Do(ctx context.Context) (err error) {
 	if err = diary.Note(map[string]any{"time": time.Now().UTC(), "replica": s.Replica.Name, "channel": ch.Name, "skips": s.What, "would": s.Would, "plan": s.Plan.Words()}); err != nil {
 		return err
 	}
-	_, err = change.Execute(ctx, s.Plan, change.Log{})
-	if err == nil {
+	if _, err = change.Execute(ctx, s.Plan, change.Log{}); err == nil {
 		err = s.goesOn(ctx, ch)
+	} else {
+		err = errors.Join(err, s.uncount(ctx))
 	}
 	return errors.Join(err, diary.Note(map[string]any{"time": time.Now().UTC(), "done": err == nil, "after": s.After}))
 }
+
+// uncount takes back that the next start is to pass over a transaction: a later one would pass over another. A running channel refuses that: it has done so.
+func (s *Skip) uncount(ctx context.Context) error {
+	at := slices.IndexFunc(s.Plan, func(p change.Step) bool { return strings.Contains(p.What, counts) })
+	if at < 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	node, err := s.r.connect(ctx, &s.Replica) // the other connection may have ended in the midst of a statement
+	if err != nil {
+		return fleet.WithRemedy(fmt.Errorf("whether the next START passes over a transaction is not known: %w", err), strings.Replace(s.Plan[at].What, counts, uncounts, 1))
+	}
+	defer node.c.Close()
+	for _, step := range s.Plan[:at] {
+		if err := node.do(ctx, step.What); err != nil {
+			return err
+		}
+	}
+	if err := node.do(ctx, strings.Replace(s.Plan[at].What, counts, uncounts, 1)); err != nil && mysql.ErrorNumber(err) == 0 {
+		return err
+	}
+	return nil
+}
+
+// What sets the counter of transactions to pass over, and what sets it back.
+const counts, uncounts = "skip_counter = 1", "skip_counter = 0"
 
 // goesOn waits until the channel has left the place, or stopped again.
 func (s *Skip) goesOn(ctx context.Context, was read.ReplicaChannel) error {

@@ -33,7 +33,8 @@ type Group struct {
 	replicas []*replica
 	settle   time.Duration
 	Facts    semisync.Facts
-	Gaps     []fleet.Trouble // replicas that could not be asked
+	Gaps     []fleet.Trouble // replicas that could not be asked, and what else is not known
+	unasked  []fleet.Trouble // the former
 }
 
 type replica struct {
@@ -80,10 +81,10 @@ func (g *Group) Close() {
 
 // Missing is an error about the replicas that were named and could not be asked; nil if there are none.
 func (g *Group) Missing() error {
-	if len(g.o.Replicas) == 0 || len(g.Gaps) == 0 {
+	if len(g.o.Replicas) == 0 || len(g.unasked) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %s", g.Gaps[0].What, g.Gaps[0].Why)
+	return fmt.Errorf("%s: %s", g.unasked[0].What, g.unasked[0].Why)
 }
 
 // connect finds the replicas.
@@ -105,7 +106,7 @@ func (g *Group) connect(ctx context.Context) error {
 	for _, t := range targets {
 		r, err := open(ctx, t, id, cmp.Or(g.o.Patience, replicaPatience))
 		if err != nil {
-			g.Gaps = append(g.Gaps, fleet.Trouble{What: "the replica " + nameOf(t), Why: err.Error(), Remedy: "name it with --replica"})
+			g.unasked = append(g.unasked, fleet.Trouble{What: "the replica " + nameOf(t), Why: err.Error(), Remedy: "name it with --replica"})
 			continue
 		}
 		g.replicas = append(g.replicas, r)
@@ -137,6 +138,18 @@ func open(ctx context.Context, t mysql.Target, primary string, limit time.Durati
 	return nil, err
 }
 
+// sourceNow reads how far the primary is, by a connection of its own: where commits wait for replicas it may wait, too, and switching semi-sync off must not depend on it.
+func (g *Group) sourceNow(ctx context.Context) (read.SourceMoment, error) {
+	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
+	defer cancel()
+	c, err := mysql.Connect(ctx, g.o.Primary.WithPatience(replicaPatience), nil)
+	if err != nil {
+		return read.SourceMoment{}, err
+	}
+	defer c.Close()
+	return read.SourceNow(ctx, c)
+}
+
 // Read reads again how they stand. The primary's transactions are read first: what its replicas have of them then, they have.
 func (g *Group) Read(ctx context.Context) error {
 	source, err := read.SemiSyncNow(ctx, g.primary)
@@ -144,9 +157,10 @@ func (g *Group) Read(ctx context.Context) error {
 		return fmt.Errorf("ask the primary for semi-sync: %w", err)
 	}
 	f := semisync.Facts{Server: g.primary.Server, Primary: nameOf(g.o.Primary), Source: source.Source, Unheard: -1, Measured: g.Facts.Measured}
-	has, err := read.SourceNow(ctx, g.primary)
+	g.Gaps = slices.Clone(g.unasked)
+	has, err := g.sourceNow(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the primary how far it is: %w", err)
+		g.Gaps = append(g.Gaps, fleet.Trouble{What: "how far the primary is", Why: err.Error()})
 	}
 	var heard mysql.GTIDSet
 	for _, r := range g.replicas {

@@ -70,6 +70,9 @@ func (g *Group) On() (*Turn, error) {
 		if !r.moment.Receives() {
 			return nil, fleet.WithRemedy(fmt.Errorf("%s is not connected to the primary: it could not acknowledge", r.name), "risso lag says why")
 		}
+		if r.purges() {
+			return nil, fleet.WithRemedy(fmt.Errorf("%s does not apply: a new connection throws away what it has received", r.name), "risso lag says why")
+		}
 		one := t.of(r.name, r.c)
 		if !side.Loaded {
 			one.install(side.Names, true, g)
@@ -117,6 +120,11 @@ func (g *Group) On() (*Turn, error) {
 	return t, nil
 }
 
+// purges reports whether the replica throws its relay logs away when it stops and starts receiving: a MariaDB does that with GTIDs, when nothing applies.
+func (r *replica) purges() bool {
+	return r.c.Server.GTIDsByDomain() && r.moment.GTID && !r.moment.Applies()
+}
+
 func onOff(is bool) string {
 	if is {
 		return "ON"
@@ -140,7 +148,10 @@ func (g *Group) Off() (*Turn, error) {
 		one := t.of(r.name, r.c)
 		if side.Enabled {
 			one.set(side.Names.Prefix+"_enabled", "OFF", "ON")
-			if r.moment.Receives() {
+			switch {
+			case r.purges():
+				t.Notes = append(t.Notes, r.name+" goes on acknowledging until it connects anew: it does not apply, and would throw away what it has received")
+			case r.moment.Receives():
 				one.restart(r, "until then it goes on acknowledging")
 			}
 		}
@@ -166,11 +177,11 @@ func (t *Turn) of(name string, c *mysql.Conn) *server { return &server{t, name, 
 func (s *server) set(name, value, was string) {
 	statement := s.c.Server.SetLasting(name, value)
 	s.t.step(change.Step{What: statement, Where: "on " + s.name, Do: func(ctx context.Context) error {
+		if was != "" { // first: what is interrupted may be done all the same
+			s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, s.c.Server.SetLasting(name, was)})
+		}
 		if err := s.c.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("%s on %s: %w", statement, s.name, err)
-		}
-		if was != "" {
-			s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, s.c.Server.SetLasting(name, was)})
 		}
 		return nil
 	}})
@@ -195,16 +206,16 @@ func (s *server) lines(name, value string) {
 func (s *server) restart(r *replica, why string) {
 	statements := s.c.Server.RestartReceiver(r.moment.Name)
 	s.t.step(change.Step{What: statements, Where: "on " + s.name, Why: why, Do: func(ctx context.Context) error {
-		for one := range strings.SplitSeq(statements, "; ") {
-			if err := s.c.Exec(ctx, one); err != nil {
-				return fmt.Errorf("%s on %s: %w", one, s.name, err)
-			}
-		}
 		at := 0 // it belongs behind what it makes hold
 		for at < len(s.t.undo) && s.t.undo[at].Server == s.name {
 			at++
 		}
 		s.t.undo = slices.Insert(s.t.undo, at, Statement{s.name, statements})
+		for one := range strings.SplitSeq(statements, "; ") {
+			if err := s.c.Exec(ctx, one); err != nil {
+				return fmt.Errorf("%s on %s: %w", one, s.name, err)
+			}
+		}
 		return nil
 	}})
 }
@@ -292,10 +303,13 @@ func (g *Group) confirm(ctx context.Context, was read.SemiSyncSource, count int6
 	err := g.await(ctx, func(s read.SemiSyncSource) bool { return s.InForce && s.Clients >= count }, func(s read.SemiSyncSource) error {
 		return fmt.Errorf("it is not in force: %d replicas can acknowledge, %d are needed", s.Clients, count)
 	})
-	if err == nil || was.Enabled {
-		return err
-	}
 	off := g.primary.Server.SetLasting(was.Names.Prefix+"_enabled", "OFF")
+	switch {
+	case err == nil:
+		return nil
+	case was.Enabled: // it was on before, by the user's will
+		return fleet.WithRemedy(fmt.Errorf("%w; writes wait for them now, without end: go back, or switch it off", err), off+" on the primary")
+	}
 	if oerr := g.primary.Exec(context.WithoutCancel(ctx), off); oerr != nil {
 		return fleet.WithRemedy(errors.Join(err, oerr), off+" on the primary, or writes block")
 	}
