@@ -58,13 +58,17 @@ func (s Server) OverwriteRows(ch fleet.Channel) string {
 func (s Server) FetchAgain(ch fleet.Channel) string {
 	stop, start := s.StopReplica(ch.Name), s.StartReplica(ch.Name)
 	change, suffix, word := s.changeSource(ch.Name)
+	reset := suffix
+	if ch.Name == "" && s.AtLeast(50706, fleet.Never) { // else all channels are reset; source: MySQL manual, "RESET REPLICA Statement"
+		reset = " FOR CHANNEL ''"
+	}
 	switch {
 	case ch.GTID && s.MariaDB(): // a start purges the relay logs when both threads were stopped
 		return stop + "; " + start
 	case ch.GTID && s.atLeast(80022):
-		return stop + "; RESET REPLICA" + suffix + "; " + start
+		return stop + "; RESET REPLICA" + reset + "; " + start
 	case ch.GTID:
-		return stop + "; RESET SLAVE" + suffix + "; " + start
+		return stop + "; RESET SLAVE" + reset + "; " + start
 	case ch.Log == "" || ch.Pos <= 0:
 		return ""
 	}

@@ -166,7 +166,7 @@ func TestMakePlan(t *testing.T) {
 		{"a definition that was compared", replica, source, []Transaction{ddl}, "", true, MethodEmpty, "", 2},
 		{"a privilege", replica, source, []Transaction{grant}, "", false, MethodRebuild, "(GRANT)", 0},
 		{"a privilege that looks like a query", replica, source, []Transaction{revoke}, "", false, MethodRebuild, "(REVOKE SELECT ON a.t FROM u)", 0},
-		{"a source that lost its own", mysqlReading("R", "S:1-12"), source, []Transaction{rows}, "", true, MethodRebuild, "committed "+long("S:10-12")+" itself and has lost them", 0},
+		{"a source that lost its own", mysqlReading("R", "S:1-12"), source, []Transaction{rows}, "", true, MethodRebuild, "committed " + long("S:10-12") + " itself and has lost them", 0},
 		{"MariaDB that has not applied what it received", change(maria, func(r *Reading) {
 			r.Channels = slices.Clone(r.Channels)
 			r.Channels[0].Received, r.Channels[0].SQLRunning = "0-1-9", false
