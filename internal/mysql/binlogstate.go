@@ -101,7 +101,9 @@ func (s BinlogState) List() []GTID {
 	for o, n := range s {
 		list = append(list, GTID{Domain: o.Domain, Server: o.Server, Number: n})
 	}
-	slices.SortFunc(list, func(a, b GTID) int { return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Server, b.Server)) })
+	slices.SortFunc(list, func(a, b GTID) int {
+		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Server, b.Server))
+	})
 	return list
 }
 

@@ -9,10 +9,10 @@ import (
 )
 
 // newHealth makes what answers load balancers about the servers that are watched.
-func newHealth(servers []config.Watched, logger *slog.Logger) *health.Desk {
-	targets := map[string]mysql.Target{}
+func newHealth(servers []config.Watched, traffic func(instance string) *mysql.Traffic, logger *slog.Logger) *health.Desk {
+	targets := map[string]health.Asked{}
 	for _, s := range servers {
-		targets[s.Instance.Name] = s.Target
+		targets[s.Instance.Name] = health.Asked{Target: s.Target, Traffic: traffic(s.Instance.ID)}
 	}
 	return health.NewDesk(targets, func(server string, err error) {
 		if err != nil {

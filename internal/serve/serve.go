@@ -123,8 +123,8 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 
 	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
 	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
-	parts.Health = newHealth(set.Servers, logger)
-	parts.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: logger, Now: time.Now})
+	parts.Health = newHealth(set.Servers, w.trafficOf, logger)
+	parts.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: logger, Now: time.Now, Traffic: w.trafficOf})
 	w.follows = parts.Topology
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {

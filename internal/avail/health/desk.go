@@ -14,7 +14,7 @@ import (
 
 // Desk answers about several servers by their names. A server is looked at from the first question about it until nobody has asked for idle.
 type Desk struct {
-	targets map[string]mysql.Target
+	targets map[string]Asked
 	tell    func(server string, err error)
 
 	mu      sync.Mutex
@@ -35,8 +35,14 @@ const (
 	firstLook = 2 * time.Second // how long the first question about a server waits for its look
 )
 
+// Asked is a server that may be asked about.
+type Asked struct {
+	Target  mysql.Target
+	Traffic *mysql.Traffic // of the other sessions of this process to it; nil: there are none
+}
+
 // NewDesk makes a desk; Run lets it answer.
-func NewDesk(targets map[string]mysql.Target, tell func(server string, err error)) *Desk {
+func NewDesk(targets map[string]Asked, tell func(server string, err error)) *Desk {
 	return &Desk{targets: targets, tell: tell, probers: map[string]*asked{}}
 }
 
@@ -77,7 +83,8 @@ func (d *Desk) prober(name string, now time.Time) *Prober {
 	a := d.probers[name]
 	if a == nil {
 		ctx, stop := context.WithCancel(d.running)
-		a = &asked{Prober: NewProber(target, DefaultEvery, DefaultMaxAge, func(err error) { d.tell(name, err) }), stop: stop}
+		a = &asked{Prober: NewProber(target.Target, DefaultEvery, DefaultMaxAge, func(err error) { d.tell(name, err) }), stop: stop}
+		a.Prober.traffic = target.Traffic
 		d.probers[name] = a
 		d.ended.Go(func() { a.Run(ctx) })
 	}

@@ -19,10 +19,11 @@ const (
 
 // Prober looks at one server again and again, over two connections. Its answers may be asked for from any goroutine.
 type Prober struct {
-	target mysql.Target
-	every  time.Duration
-	maxAge time.Duration
-	tell   func(error) // takes why the server cannot be asked each time that changes; nil: it can be again
+	target  mysql.Target
+	traffic *mysql.Traffic // of other sessions of this process to it; nil: there are none
+	every   time.Duration
+	maxAge  time.Duration
+	tell    func(error) // takes why the server cannot be asked each time that changes; nil: it can be again
 
 	seen     atomic.Pointer[Seen]
 	channels atomic.Pointer[Channels]
@@ -130,7 +131,7 @@ func (p *Prober) once(ctx context.Context, conn **mysql.Conn, began time.Time, l
 	defer cancel()
 	fresh := *conn == nil
 	if fresh {
-		c, err := mysql.Connect(lctx, p.target.WithPatience(p.patience()), nil)
+		c, err := mysql.Connect(lctx, p.target.WithPatience(p.patience()), p.traffic)
 		if ctx.Err() != nil {
 			if err == nil {
 				_ = c.Close()

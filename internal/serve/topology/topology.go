@@ -36,6 +36,7 @@ type Options struct {
 	Facts     Facts
 	Logger    *slog.Logger
 	Now       func() time.Time
+	Traffic   func(instance string) *mysql.Traffic // of all sessions to a watched server; nil: there are no others
 }
 
 const (
@@ -72,10 +73,20 @@ func New(o Options) *Room {
 		r.list = append(r.list, picture.Watched{ID: w.Instance.ID, Name: w.Instance.Name, Address: w.Target.Address()})
 	}
 	if len(targets) > 0 {
-		r.search = look.Search(targets)
+		r.search = look.Beside(targets, r.traffic)
 		r.search.Patience, r.search.Reach = patience, o.Config.Reach
 	}
 	return r
+}
+
+// traffic is what the sessions to a watched server share.
+func (r *Room) traffic(t mysql.Target) *mysql.Traffic {
+	for _, w := range r.Servers {
+		if r.Traffic != nil && w.Target.Address() == t.Address() {
+			return r.Traffic(w.Instance.ID)
+		}
+	}
+	return nil
 }
 
 // Poke lets the room look as soon as possible: something changed.

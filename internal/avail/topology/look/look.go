@@ -29,22 +29,51 @@ func At(targets []mysql.Target, address string) mysql.Target {
 
 // Search is a search that asks with the accounts of targets, as At says.
 func Search(targets []mysql.Target) *topology.Search {
-	target := func(address string) mysql.Target { return At(targets, address) }
+	return Beside(targets, func(mysql.Target) *mysql.Traffic { return nil })
+}
+
+// Beside is a Search of a process that has other connections to servers: traffic is what those to a server share, nil if there are none. It looks when none of
+// them goes first, and gives its place up at once.
+func Beside(targets []mysql.Target, traffic func(mysql.Target) *mysql.Traffic) *topology.Search {
+	target := func(address string) asked { t := At(targets, address); return asked{t, traffic(t)} }
 	return &topology.Search{
 		Look: func(ctx context.Context, address string) (topology.Facts, error) {
 			t := target(address)
-			f, err := Server(ctx, t)
-			if mysql.ClassOf(err) == mysql.ClassTimeout && accepts(t.Address()) {
+			f, err := t.server(ctx)
+			if mysql.ClassOf(err) == mysql.ClassTimeout && accepts(t.target.Address()) {
 				err = &hung{err}
 			}
 			return f, err
 		},
 		Received: func(ctx context.Context, address string) ([]topology.Channel, error) {
-			return Received(ctx, target(address))
+			return target(address).received(ctx)
 		},
-		Again:  func(ctx context.Context, address string) (string, error) { return Executed(ctx, target(address)) },
+		Again:  func(ctx context.Context, address string) (string, error) { return target(address).executed(ctx) },
 		Failed: Failed,
 	}
+}
+
+// asked is how a server is asked.
+type asked struct {
+	target  mysql.Target
+	traffic *mysql.Traffic // nil: nobody else of this process asks it
+}
+
+// connect connects when it is the turn of those that do not go first; leave is to be called when the connection is closed.
+func (a asked) connect(ctx context.Context) (c *mysql.Conn, leave func(), err error) {
+	leave = func() {}
+	if a.traffic != nil {
+		for !a.traffic.Enter() {
+			if a.traffic.Turn(ctx); ctx.Err() != nil {
+				return nil, nil, fmt.Errorf("the connection that reads its numbers goes first, and is not there: %w", ctx.Err())
+			}
+		}
+		leave = a.traffic.Leave
+	}
+	if c, err = mysql.Connect(ctx, a.target, a.traffic); err != nil {
+		leave()
+	}
+	return c, leave, err
 }
 
 // hung is the error of a server that takes connections and says nothing.
@@ -77,21 +106,27 @@ func Failed(err error) topology.Failure {
 
 // Executed reads once more which transactions a server has, as topology.Search.Again wants it.
 func Executed(ctx context.Context, t mysql.Target) (string, error) {
-	c, err := mysql.Connect(ctx, t, nil)
+	return asked{t, nil}.executed(ctx)
+}
+
+func (a asked) executed(ctx context.Context) (string, error) {
+	c, leave, err := a.connect(ctx)
 	if err != nil {
 		return "", err
 	}
+	defer leave()
 	defer c.Close()
 	v, err := read.Variables(ctx, c, []string{c.Server.ExecutedTransactions()})
 	return oneLine(v[c.Server.ExecutedTransactions()]), err
 }
 
-// Received reads once more what a server replicates, as topology.Search.Received wants it.
-func Received(ctx context.Context, t mysql.Target) ([]topology.Channel, error) {
-	c, err := mysql.Connect(ctx, t, nil)
+// received reads once more what a server replicates, as topology.Search.Received wants it.
+func (a asked) received(ctx context.Context) ([]topology.Channel, error) {
+	c, leave, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	defer c.Close()
 	r := &reader{c: c}
 	err = r.channels(ctx)
@@ -108,11 +143,16 @@ type reader struct {
 
 // Server asks a server. What it does not tell for want of a privilege is in Facts.Unknown; after another error, what was read until then is returned with it.
 func Server(ctx context.Context, t mysql.Target) (topology.Facts, error) {
+	return asked{t, nil}.server(ctx)
+}
+
+func (a asked) server(ctx context.Context) (topology.Facts, error) {
 	asked := time.Now()
-	c, err := mysql.Connect(ctx, t, nil)
+	c, leave, err := a.connect(ctx)
 	if err != nil {
 		return topology.Facts{}, err
 	}
+	defer leave()
 	defer c.Close()
 	r := &reader{c: c}
 	r.f.Server, r.f.Hostname, r.f.Port, r.f.DataDir, r.f.Asked = c.Server.Server, c.Server.Hostname, c.Server.Port, c.Server.DataDir, asked.Round(0)
