@@ -218,10 +218,20 @@ func (n *Node) same(f *Facts) bool {
 	return n.UUID == f.UUID && n.ServerID == f.ServerID && n.Hostname == f.Hostname && n.Port == f.Port && n.DataDir == f.DataDir
 }
 
+// TellsLoopback reports whether a server tells of others by addresses that mean its own machine.
+func (f *Facts) TellsLoopback() bool {
+	loops := func(address string) bool {
+		host, _, err := net.SplitHostPort(address)
+		return err == nil && follow.Loopback(host)
+	}
+	return slices.ContainsFunc(f.Channels, func(c Channel) bool { return loops(c.Source) }) || slices.ContainsFunc(f.Listed, func(l Listed) bool { return follow.Loopback(l.Host) }) ||
+		slices.ContainsFunc(f.Readers, follow.Loopback) || f.Group != nil && slices.ContainsFunc(f.Group.Members, func(m Member) bool { return loops(m.Address) })
+}
+
 // told are the servers of which one tells. An address that means the machine itself is that of the server's.
 func told(by int, f *Facts, reached string) (out []expected) {
 	own, _, err := net.SplitHostPort(reached)
-	if err != nil { // a socket
+	if err != nil || f.Here { // a socket, or a name for this machine
 		own = "127.0.0.1"
 	}
 	there := func(address string) string {

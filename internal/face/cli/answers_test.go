@@ -6,7 +6,6 @@ import (
 	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
-	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
@@ -193,7 +192,6 @@ func answers() []answer {
 		{"size", "", reflect.TypeFor[size.Report]()},
 		{"topology", "", reflect.TypeFor[clitopology.Answer]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
-		{"topology", "", reflect.TypeFor[topology.Topology]()},
 		{"topology", "--url", reflect.TypeFor[served.Answer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},

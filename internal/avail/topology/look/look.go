@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -133,6 +135,16 @@ func (a asked) received(ctx context.Context) ([]topology.Channel, error) {
 	return r.f.Channels, err
 }
 
+// here reports whether a name leads to this machine itself, as one of /etc/hosts may: what such a server calls 127.0.0.1 is reached so from here, too.
+func here(ctx context.Context, t mysql.Target) bool {
+	host, _, err := net.SplitHostPort(t.Address())
+	if err != nil {
+		return true
+	}
+	list, err := net.DefaultResolver.LookupHost(ctx, host)
+	return err == nil && len(list) > 0 && !slices.ContainsFunc(list, func(a string) bool { return !follow.Loopback(a) })
+}
+
 // reader reads one server.
 type reader struct {
 	c    *mysql.Conn
@@ -173,6 +185,7 @@ func (a asked) server(ctx context.Context) (topology.Facts, error) {
 		}
 	}
 	r.f.Took = time.Since(asked)
+	r.f.Here = r.f.TellsLoopback() && here(ctx, a.target)
 	return r.f, nil
 }
 

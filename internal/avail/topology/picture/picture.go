@@ -383,7 +383,7 @@ func (p *Picture) judged(i int) string {
 	n := &p.Nodes[i]
 	if !n.Seen {
 		switch {
-		case (n.Why == "timeout" || n.Why == "dropped") && !n.Answered.IsZero() && p.Time.Sub(n.Answered) < Silence, n.Why == "login", n.Why == "untold":
+		case (n.Why == "timeout" || n.Why == "hung" || n.Why == "dropped") && !n.Answered.IsZero() && p.Time.Sub(n.Answered) < Silence, n.Why == "login", n.Why == "untold":
 			return Warning
 		case n.Answered.IsZero() && n.Instance == "":
 			return Unknown

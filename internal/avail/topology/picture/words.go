@@ -100,7 +100,7 @@ func (p *Picture) unseenWords(n *Node) string {
 			why = "nobody tells why"
 		}
 		return "not seen: " + why
-	case n.Why == "timeout":
+	case n.Why == "timeout", n.Why == "hung":
 		return "no answer for " + digits.Age(p.Time.Sub(n.Answered).Round(time.Second).Seconds())
 	}
 	return why + ", since " + n.Since.Local().Format("15:04:05")
