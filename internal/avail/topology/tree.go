@@ -199,6 +199,8 @@ func (f *Failure) Words() string {
 		return "nothing listens there"
 	case "timeout":
 		return "no answer in time"
+	case "hung":
+		return "it takes connections, and does not answer in time"
 	case "unreachable":
 		return "no way to it"
 	case "login":

@@ -171,8 +171,10 @@ func (r *Room) Look(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	switch {
-	case !same:
-		r.keep(ctx, p, key)
+	case !same: // what was seen is kept, though Risso ends just now
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		r.keep(kctx, p, key)
 	case p.Time.Sub(r.noted) >= note:
 		r.note(ctx)
 	}

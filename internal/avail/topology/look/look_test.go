@@ -216,7 +216,7 @@ func TestOdd(t *testing.T) {
 				search.Patience = 2 * time.Second
 				drawn := s.draw(search.Discover(t.Context(), []topology.Start{{Address: target.Address()}}))
 				goOn()
-				if !strings.Contains(drawn, "─ node1: not seen: no answer in time; its source lists it, perhaps still\n") || !strings.Contains(drawn, "─ node2: read-only, 0 s behind\n") {
+				if !strings.Contains(drawn, "─ node1: not seen: it takes connections, and does not answer in time; its source lists it, perhaps still\n") || !strings.Contains(drawn, "─ node2: read-only, 0 s behind\n") {
 					t.Errorf("got\n%s", drawn)
 				}
 			})
