@@ -22,10 +22,7 @@ func (p Position) String() string { return p.UUID + ":" + strconv.FormatInt(p.Se
 // Known reports whether it is a place in a history.
 func (p Position) Known() bool { return p.UUID != "" && p.UUID != wsrep.Undefined && p.Seqno >= 0 }
 
-// uuidForm is how servers write UUIDs.
-const uuidForm = `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`
-
-var positionForm = pattern.Lazy(`^(` + uuidForm + `):(-?[0-9]+)$`)
+var positionForm = pattern.Lazy(`^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}):(-?[0-9]+)$`)
 
 // ParsePosition reads a position: UUID:SEQNO. What MariaDB adds, the GTID of its binary log, is left out.
 func ParsePosition(text string) (Position, error) {
@@ -127,12 +124,12 @@ type Log struct {
 }
 
 var (
-	logRecovered = pattern.Lazy(`WSREP: Recovered position:? *(` + uuidForm + `:-?[0-9]+)`)
+	logRecovered = pattern.Lazy(`WSREP: Recovered position:? *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
 	logTakesPart = pattern.Lazy(`WSREP: (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED|Member [0-9.]+ \(.*\) synced with group|Receiving IST|IST received|SST received)`)
-	logBegan     = pattern.Lazy(`WSREP: Loading provider .* initial position: (` + uuidForm + `:-?[0-9]+)`)
-	logPlaces    = pattern.Lazy(`WSREP: (?:Server \S+ connected to cluster at position|Setting GCS initial position to|Found saved state:|IST received:|SST received:|New cluster view: global state:|wsrep_sst_received: Received SST, position|Recovered position from storage:) *(` + uuidForm + `:-?[0-9]+)`)
+	logBegan     = pattern.Lazy(`WSREP: Loading provider .* initial position: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logPlaces    = pattern.Lazy(`WSREP: (?:Server \S+ connected to cluster at position|Setting GCS initial position to|Found saved state:|IST received:|SST received:|New cluster view: global state:|wsrep_sst_received: Received SST, position|Recovered position from storage:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
 	logName      = pattern.Lazy(`WSREP: Server (\S+) (?:connected to cluster at position|synced with group)`)
-	logOwn       = pattern.Lazy(`WSREP: #+ My UUID: (` + uuidForm + `)`)
+	logOwn       = pattern.Lazy(`WSREP: #+ My UUID: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})`)
 )
 
 // ReadLog reads the lines of error logs: first those that ended before the node last took part, in which what was recovered does not count any more.

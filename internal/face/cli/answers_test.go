@@ -190,7 +190,7 @@ func answers() []answer {
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
-		{"topology", "", reflect.TypeFor[clitopology.Answer]()},
+		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
 		{"topology", "--url", reflect.TypeFor[served.Answer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},

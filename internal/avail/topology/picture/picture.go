@@ -52,7 +52,7 @@ type Picture struct {
 	Surprises []string  `json:"surprises"`      // what does not fit together
 	Left      int       `json:"left,omitempty"` // how many addresses were told of and not asked
 	Width     float64   `json:"width"`          // of the drawing, in pixels
-	Height    float64   `json:"height"`
+	Height    float64   `json:"height"` // of the drawing, in the units of x and y
 }
 
 // Node is a server in the picture.
@@ -85,7 +85,7 @@ type Node struct {
 	X         float64         `json:"x"`                  // its upper left corner
 	Y         float64         `json:"y"`
 	W         float64         `json:"width"`
-	H         float64         `json:"height"`
+	H         float64         `json:"height"` // of the drawing, in the units of x and y
 }
 
 // Link is that a server replicates from another.
@@ -113,7 +113,7 @@ type Box struct {
 	X       float64 `json:"x"`
 	Y       float64 `json:"y"`
 	W       float64 `json:"width"`
-	H       float64 `json:"height"`
+	H       float64 `json:"height"` // of the drawing, in the units of x and y
 }
 
 // Watched is a server that is watched.

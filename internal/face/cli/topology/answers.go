@@ -5,8 +5,8 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology"
 )
 
-// Answer is a topology, and what is wrong with it.
-type Answer struct {
+// Found is a topology, and what is wrong with it.
+type Found struct {
 	*topology.Topology
 	Diagnoses []diagnose.Diagnosis `json:"diagnoses"` // what follows from nothing else first, in it the worst first
 }

@@ -130,7 +130,7 @@ func (c *command) run(ctx context.Context) error {
 func (c *command) write(t *topology.Topology, found []diagnose.Diagnosis) error {
 	switch c.output {
 	case "json":
-		return render.JSON(c.Out, Answer{t, found})
+		return render.JSON(c.Out, Found{t, found})
 	case "svg":
 		_, err := io.WriteString(c.Out, picture.Of(t, nil, nil).SVG())
 		return err
