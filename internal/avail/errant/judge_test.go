@@ -169,7 +169,7 @@ func TestMakePlan(t *testing.T) {
 		{"a source that lost its own", mysqlReading("R", "S:1-12"), source, []Transaction{rows}, "", true, MethodRebuild, "committed " + long("S:10-12") + " itself and has lost them", 0},
 		{"MariaDB that has not applied what it received", change(maria, func(r *Reading) {
 			r.Channels = slices.Clone(r.Channels)
-			r.Channels[0].Received, r.Channels[0].SQLRunning = "0-1-9", false
+			r.Channels[0].Received, r.Channels[0].Delay = "0-1-9", 3600
 		}), from, []Transaction{rows}, "", false, "", "let it apply them first", 0},
 		{"purged", replica, source, nil, "its binary logs are gone", false, MethodRebuild, "nobody can say", 0},
 		{"a source that is a replica", replica, change(source, func(r *Reading) { r.Channels = replica.Channels }), nil, "", false, "", "name the primary", 0},

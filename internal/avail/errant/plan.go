@@ -210,6 +210,7 @@ func (p *Plan) forget(replica, source *Reading) error {
 		p.After = append(p.After, "if none of them is a replica, such as a mirror of binary logs, end them and plan again")
 		return nil
 	}
+	thrown := ""
 	for _, ch := range replica.Channels {
 		received, err := mysql.ParseBinlogState(ch.Received)
 		if err != nil {
@@ -219,13 +220,14 @@ func (p *Plan) forget(replica, source *Reading) error {
 		if err != nil {
 			return err
 		}
-		if ch.SQLRunning && ch.Delay == 0 && ch.Behind >= 0 && ch.Behind < longBehind {
-			continue // what is thrown away by the stop is a moment's, and is fetched again
+		if !slices.ContainsFunc(received.List(), func(g mysql.GTID) bool { return applied.Farthest(g.Domain) < g.Number }) {
+			continue
 		}
-		for _, g := range received.List() {
-			if applied.Farthest(g.Domain) < g.Number {
-				return refused("%s has received transactions that it has not applied, and stopping it would throw them away: let it apply them first", replica.Name)
-			}
+		switch {
+		case ch.Delay > 0, ch.SQLRunning && ch.Behind >= longBehind:
+			return refused("%s has received transactions that it has not applied, and stopping it would throw them away: let it apply them first", replica.Name)
+		case !ch.SQLRunning: // stopped by what is errant, perhaps: then nothing else lets it apply them
+			thrown = "; what it has received and not applied is thrown away, and fetched again from " + source.Name + ": make sure that its binary logs still have it"
 		}
 	}
 	state, err := mysql.ParseBinlogState(replica.Executed)
@@ -241,7 +243,7 @@ func (p *Plan) forget(replica, source *Reading) error {
 	}
 	p.Method = MethodForget
 	p.Because = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
-	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted; a replica of it that is away now, and comes back, cannot go on"
+	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted; a replica of it that is away now, and comes back, cannot go on" + thrown
 	step := func(kind stepKind, back, why string, statements ...string) {
 		p.Steps = append(p.Steps, Step{Server: replica.Name, Statement: statements, Because: why, Back: back, replica: true, kind: kind})
 	}

@@ -52,40 +52,40 @@ type Picture struct {
 	Surprises []string  `json:"surprises"`      // what does not fit together
 	Left      int       `json:"left,omitempty"` // how many addresses were told of and not asked
 	Width     float64   `json:"width"`          // of the drawing, in pixels
-	Height    float64   `json:"height"` // of the drawing, in the units of x and y
+	Height    float64   `json:"height"`         // likewise
 }
 
 // Node is a server in the picture.
 type Node struct {
 	ID        string          `json:"id"` // stays the same from one look to the next
 	Name      string          `json:"name"`
-	Instance  string          `json:"instance,omitempty"` // the ID under which it is watched; "": it is not, others tell of it
-	Addresses []string        `json:"addresses,omitempty"`
-	UUID      string          `json:"server_uuid,omitempty"`
+	Instance  string          `json:"instance,omitempty"`    // the ID under which it is watched; "": it is not, others tell of it
+	Addresses []string        `json:"addresses,omitempty"`   // host:port, or the path of a socket, under which it answered, or is said to be
+	UUID      string          `json:"server_uuid,omitempty"` // "" on MariaDB, which has none
 	ServerID  string          `json:"server_id,omitempty"`
-	Server    string          `json:"server,omitempty"` // flavour and version, as it said last
-	Role      string          `json:"role"`             // primary, intermediate, replica, member, single; unknown
-	State     string          `json:"state"`            // ok, warning, critical, unknown: the worst of it and of the links by which it replicates
-	Since     time.Time       `json:"since"`            // when that state was first seen
-	Words     []string        `json:"words"`            // what is to be known of it, the worst first
-	Seen      bool            `json:"seen"`             // it answered
-	Answered  time.Time       `json:"answered,omitzero"`
-	Why       string          `json:"why,omitempty"`      // why it was not seen: refused, timeout, login, full …
-	WhyText   string          `json:"why_text,omitempty"` // the same in the words of the error
-	Writable  bool            `json:"writable"`           // accounts without special privileges may write
-	Offline   bool            `json:"offline_mode,omitempty"`
-	SemiSync  string          `json:"semi_sync,omitempty"`
-	Errant    bool            `json:"errant,omitempty"` // it has transactions that none of its sources has
-	Cluster   string          `json:"cluster,omitempty"`
-	Member    string          `json:"member,omitempty"`    // its state in the cluster
-	NoQuorum  bool            `json:"no_quorum,omitempty"` // it belongs to a part of the cluster without quorum
-	Partly    string          `json:"partly,omitempty"`    // why not all of it was seen
-	ToldBy    []string        `json:"told_by,omitempty"`
-	Findings  []fleet.Finding `json:"findings,omitempty"` // of whoever diagnoses the topology
-	X         float64         `json:"x"`                  // its upper left corner
-	Y         float64         `json:"y"`
-	W         float64         `json:"width"`
-	H         float64         `json:"height"` // of the drawing, in the units of x and y
+	Server    string          `json:"server,omitempty"`       // flavour and version, as it said last
+	Role      string          `json:"role"`                   // primary, intermediate, replica, member, single; unknown
+	State     string          `json:"state"`                  // ok, warning, critical, unknown: the worst of it and of the links by which it replicates
+	Since     time.Time       `json:"since"`                  // when that state was first seen
+	Words     []string        `json:"words"`                  // what is to be known of it, the worst first
+	Seen      bool            `json:"seen"`                   // it answered
+	Answered  time.Time       `json:"answered,omitzero"`      // when it last did
+	Why       string          `json:"why,omitempty"`          // why it was not seen: refused, timeout, login, full …
+	WhyText   string          `json:"why_text,omitempty"`     // the same in the words of the error
+	Writable  bool            `json:"writable"`               // accounts without special privileges may write
+	Offline   bool            `json:"offline_mode,omitempty"` // accounts without special privileges may not connect
+	SemiSync  string          `json:"semi_sync,omitempty"`    // in words; "": it is not set
+	Errant    bool            `json:"errant,omitempty"`       // it has transactions that none of its sources has
+	Cluster   string          `json:"cluster,omitempty"`      // its name; "": it is in none
+	Member    string          `json:"member,omitempty"`       // its state in the cluster
+	NoQuorum  bool            `json:"no_quorum,omitempty"`    // it belongs to a part of the cluster without quorum
+	Partly    string          `json:"partly,omitempty"`       // why not all of it was seen
+	ToldBy    []string        `json:"told_by,omitempty"`      // names of the servers that tell of it
+	Findings  []fleet.Finding `json:"findings,omitempty"`     // of whoever diagnoses the topology
+	X         float64         `json:"x"`                      // its upper left corner
+	Y         float64         `json:"y"`                      // likewise
+	W         float64         `json:"width"`                  // of its box, in pixels
+	H         float64         `json:"height"`                 // likewise
 }
 
 // Link is that a server replicates from another.
@@ -107,13 +107,13 @@ type Link struct {
 
 // Box is a cluster, around its members.
 type Box struct {
-	Cluster string  `json:"cluster"`
-	Words   string  `json:"words"`
-	State   string  `json:"state"`
-	X       float64 `json:"x"`
-	Y       float64 `json:"y"`
-	W       float64 `json:"width"`
-	H       float64 `json:"height"` // of the drawing, in the units of x and y
+	Cluster string  `json:"cluster"` // its name
+	Words   string  `json:"words"`   // what it is and how it is
+	State   string  `json:"state"`   // ok, warning, critical, unknown
+	X       float64 `json:"x"`       // its upper left corner, in pixels
+	Y       float64 `json:"y"`       // likewise
+	W       float64 `json:"width"`   // of the box, in pixels
+	H       float64 `json:"height"`  // likewise
 }
 
 // Watched is a server that is watched.
