@@ -40,15 +40,16 @@ func (b *bench) discover(ctx context.Context, s *section) error {
 		return err
 	}
 	t := s.table(fmt.Sprintf("%d servers that are one %s, found from the last", discoverServers, b.server), "round", "seconds", "servers", "links")
+	one := look.Search([]mysql.Target{target})
 	var took []float64
 	for round := 1; round <= b.rounds; round++ {
 		search := &topology.Search{
 			Look: func(ctx context.Context, address string) (topology.Facts, error) {
-				f, err := look.Server(ctx, target)
+				f, err := one.Look(ctx, target.Address())
 				simulate(&f, address)
 				return f, err
 			},
-			Again:  func(ctx context.Context, _ string) (string, error) { return look.Executed(ctx, target) },
+			Again:  func(ctx context.Context, _ string) (string, error) { return one.Again(ctx, target.Address()) },
 			Failed: look.Failed,
 		}
 		began := time.Now()

@@ -91,7 +91,7 @@ func each(list []*member, f func(*member)) {
 func open(ctx context.Context, target mysql.Target) (*member, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	conn, err := mysql.Connect(ctx, target, nil)
+	conn, err := mysql.Connect(ctx, target.WithPatience(2*Patience), nil) // ctx ends before the driver's own limit, after which a server that hangs looks like one that broke off
 	if err != nil {
 		return nil, inTime(ctx, target, err)
 	}

@@ -106,11 +106,7 @@ func Failed(err error) topology.Failure {
 	return topology.Failure{Kind: string(mysql.ClassOf(err)), Text: err.Error()}
 }
 
-// Executed reads once more which transactions a server has, as topology.Search.Again wants it.
-func Executed(ctx context.Context, t mysql.Target) (string, error) {
-	return asked{t, nil}.executed(ctx)
-}
-
+// executed reads once more which transactions a server has, as topology.Search.Again wants it.
 func (a asked) executed(ctx context.Context) (string, error) {
 	c, leave, err := a.connect(ctx)
 	if err != nil {
@@ -153,11 +149,7 @@ type reader struct {
 	stat map[string]string
 }
 
-// Server asks a server. What it does not tell for want of a privilege is in Facts.Unknown; after another error, what was read until then is returned with it.
-func Server(ctx context.Context, t mysql.Target) (topology.Facts, error) {
-	return asked{t, nil}.server(ctx)
-}
-
+// server asks a server. What it does not tell for want of a privilege is in Facts.Unknown; after another error, what was read until then is returned with it.
 func (a asked) server(ctx context.Context) (topology.Facts, error) {
 	asked := time.Now()
 	c, leave, err := a.connect(ctx)
