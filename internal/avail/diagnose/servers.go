@@ -221,7 +221,7 @@ func (v *view) writers() {
 			at = p.roots[0]
 		}
 		d := v.add("primary.none", at, -1, "no server of the replication of %s can be written to", v.name(at)).see("%s: %s", v.name(at), writesWords(&v.Nodes[at]))
-		if w := v.Nodes[at].Writes; len(p.roots) == 1 && !w.InnoDB {
+		if w := v.Nodes[at].Writes; len(p.roots) == 1 && !w.InnoDB && !v.openElsewhere(at) {
 			statement := "SET GLOBAL read_only = OFF"
 			if w.Offline {
 				statement += "; SET GLOBAL offline_mode = OFF"
@@ -230,6 +230,16 @@ func (v *view) writers() {
 		}
 	}
 	v.openReplicas()
+}
+
+// openElsewhere reports whether a server that is no part of this replication can be written to: another one may have taken this one's place.
+func (v *view) openElsewhere(i int) bool {
+	for k := range v.Nodes {
+		if n := &v.Nodes[k]; k != i && n.Seen && n.Writes.Open() {
+			return true
+		}
+	}
+	return false
 }
 
 func writesWords(n *topology.Node) string {
