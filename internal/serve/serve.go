@@ -65,6 +65,25 @@ type Parts struct {
 // Face shows the parts to those who connect to ln, until ctx ends.
 type Face func(ctx context.Context, ln net.Listener, p Parts) error
 
+// loggerOf is the log of the daemon: what goes wrong, and with verbose what it does.
+func loggerOf(out io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelWarn
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+}
+
+// parts makes what the face shows, but for what rings.
+func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard) Parts {
+	p := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: w.logger}
+	p.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: w.logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
+	p.Health = newHealth(set.Servers, w.trafficOf, w.logger)
+	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf})
+	w.follows = p.Topology
+	return p
+}
+
 // Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. Messages for the
 // user who started it go to out.
 func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
@@ -73,12 +92,6 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 	hup := hearHangup()
-	level := slog.LevelWarn
-	if f.Verbose {
-		level = slog.LevelDebug
-	}
-	logger := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
-
 	if err := os.MkdirAll(set.Data, 0o700); err != nil {
 		return FolderFailure(set.Data, fmt.Errorf("data folder: %w", err))
 	}
@@ -90,7 +103,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	defer ln.Close()
 
 	tune(set.Limits)
-	w := newWatch(logger)
+	w := newWatch(loggerOf(out, f.Verbose))
 	w.redact = set.Statements.Redact
 	w.share(set.Servers)
 	numbers, err := w.openNumbers(set)
@@ -121,11 +134,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 
-	parts := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: logger}
-	parts.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
-	parts.Health = newHealth(set.Servers, w.trafficOf, logger)
-	parts.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: logger, Now: time.Now, Traffic: w.trafficOf})
-	w.follows = parts.Topology
+	parts := w.parts(set, numbers, facts, rows, guard)
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
