@@ -139,14 +139,7 @@ log in with; that is set by hand, once.
 }
 
 func (c *command) attach(ctx context.Context, name string) error {
-	if err := c.open(); err != nil {
-		return err
-	}
-	t, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
-	i, err := node(t, name)
+	t, i, err := c.found(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -42,14 +42,7 @@ func (c *command) delay(ctx context.Context, name, text string) error {
 	if err != nil || d < 0 || d/time.Second > longest || d%time.Second != 0 {
 		return fault.Usagef("%q: a time such as 1h, or 0", text)
 	}
-	if err := c.open(); err != nil {
-		return err
-	}
-	t, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
-	i, err := node(t, name)
+	t, i, err := c.found(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -99,14 +92,7 @@ source's afterwards: risso checksum compares them.
 }
 
 func (c *command) skip(ctx context.Context, name string) error {
-	if err := c.open(); err != nil {
-		return err
-	}
-	t, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
-	i, err := node(t, name)
+	t, i, err := c.found(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -134,6 +134,19 @@ func (c *command) look(ctx context.Context) (*topology.Topology, error) {
 	return t, t.Unreached()
 }
 
+// found looks at the topology, and finds a server in it by its name.
+func (c *command) found(ctx context.Context, name string) (*topology.Topology, int, error) {
+	if err := c.open(); err != nil {
+		return nil, 0, err
+	}
+	t, err := c.look(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	i, err := node(t, name)
+	return t, i, err
+}
+
 // node finds a server by its name.
 func node(t *topology.Topology, name string) (int, error) {
 	for _, n := range []string{name, net.JoinHostPort(name, "3306")} {
