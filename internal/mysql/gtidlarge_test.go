@@ -3,6 +3,7 @@ package mysql
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,32 @@ func TestGTIDSetLarge(t *testing.T) {
 	for _, bad := range []string{ordered.String() + ":x-", ordered.String() + ":7-3", ordered.String() + ":", strings.Replace(ordered.String(), ":1-3:", ":0-3:", 1)} {
 		if _, err := ParseGTIDSet(bad); !errors.Is(err, ErrGTID) {
 			t.Errorf("%s…: got %v, want ErrGTID", bad[len(bad)-20:], err)
+		}
+	}
+}
+
+// TestGTIDSubtractLarge: what processors share is right where their parts meet, for sets that overlap in all ways.
+func TestGTIDSubtractLarge(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 2026))
+	large := func(step uint64) (s GTIDSet) {
+		at := uint64(1)
+		for range 120_000 {
+			at += 1 + random.Uint64N(step)
+			to := at + random.Uint64N(step)
+			s.AddRange(uuidA, at, to)
+			at = to + 1
+		}
+		return s
+	}
+	for _, steps := range [][2]uint64{{3, 3}, {2, 40}, {40, 2}} {
+		a, b := large(steps[0]), large(steps[1])
+		middle := a.sources[uuidA][len(a.sources[uuidA])/2]
+		for range 2 {
+			rest, common := a.Subtract(b), a.Intersect(b)
+			if rest.Count()+common.Count() != a.Count() || !rest.Intersect(b).Empty() || !rest.Union(common).Equal(a) {
+				t.Errorf("steps %v: %d transactions without %d: got %d and %d in common of %d", steps, a.Count(), b.Count(), rest.Count(), common.Count(), a.Count())
+			}
+			b.AddRange(uuidA, middle.from-min(1000, middle.from-1), middle.to+1000) // over the place where the parts meet
 		}
 	}
 }

@@ -381,22 +381,54 @@ func without(a, b []interval) []interval {
 	if len(b) == 0 {
 		return slices.Clone(a)
 	}
-	out, j := make([]interval, 0, len(a)+min(len(b), 4*len(a))), 0 // each of b parts at most one
+	if len(a) < large/10 {
+		out := make([]interval, fillWithout(nil, a, b))
+		fillWithout(out, a, b)
+		return out
+	}
+	// Two processors share the work: each counts, then fills its part of the answer.
+	half := len(a) / 2
+	at, _ := slices.BinarySearchFunc(b, a[half].from, func(x interval, from uint64) int { return cmp.Compare(x.to, from) })
+	counted, rest, filled := make(chan int), make(chan []interval), make(chan bool)
+	go func() {
+		counted <- fillWithout(nil, a[half:], b[at:])
+		fillWithout(<-rest, a[half:], b[at:])
+		filled <- true
+	}()
+	n := fillWithout(nil, a[:half], b)
+	out := make([]interval, n+<-counted)
+	rest <- out[n:]
+	fillWithout(out[:n], a[:half], b)
+	<-filled
+	return out
+}
+
+// fillWithout puts what is in a and not in b to out as far as there is room, and returns how much room all of it takes.
+func fillWithout(out, a, b []interval) (n int) {
+	j := 0
 	for _, v := range a {
 		for j < len(b) && b[j].to < v.from {
 			j++
 		}
-		for k := j; k < len(b) && v.from <= v.to && b[k].from <= v.to; k++ {
-			if b[k].from > v.from {
-				out = append(out, interval{v.from, b[k].from - 1})
+		for ; j < len(b) && b[j].from <= v.to; j++ {
+			if b[j].from > v.from {
+				if n < len(out) {
+					out[n] = interval{v.from, b[j].from - 1}
+				}
+				n++
 			}
-			v.from, j = b[k].to+1, k // it may reach into the next of a
+			if v.from = b[j].to + 1; v.from > v.to {
+				break // it may reach into the next of a
+			}
 		}
 		if v.from <= v.to {
-			out = append(out, v)
+			if n < len(out) {
+				out[n] = v
+			}
+			n++
 		}
 	}
-	return out
+	return n
 }
 
 // both is what is in a and in b.
@@ -512,13 +544,58 @@ func writeIntervals(w io.Writer, list []interval) error {
 
 // appendIntervals writes intervals of one source.
 func appendIntervals(b []byte, list []interval) []byte {
-	for _, v := range list {
-		b = strconv.AppendUint(append(b, ':'), v.from, 10)
-		if v.to > v.from {
-			b = strconv.AppendUint(append(b, '-'), v.to, 10)
+	const most = 2 * (1 + 20) // bytes of an interval
+	for part := range slices.Chunk(list, 256) {
+		b = slices.Grow(b, most*len(part))
+		n := len(b)
+		b = b[:n+most*len(part)]
+		for _, v := range part {
+			b[n] = ':'
+			n = putNumber(b, n+1, v.from)
+			if v.to > v.from {
+				b[n] = '-'
+				n = putNumber(b, n+1, v.to)
+			}
 		}
+		b = b[:n]
 	}
 	return b
+}
+
+// putNumber writes a number to b at a place, and returns the place behind it. Sets of a million intervals are written by it.
+func putNumber(b []byte, at int, v uint64) int {
+	const pairs = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
+	end := at + decimals(v)
+	i := end
+	for v >= 100 {
+		rest := v % 100 * 2
+		v /= 100
+		i -= 2
+		b[i+1], b[i] = pairs[rest+1], pairs[rest]
+	}
+	if v >= 10 {
+		b[i-1], b[i-2] = pairs[v*2+1], pairs[v*2]
+	} else {
+		b[i-1] = byte('0' + v)
+	}
+	return end
+}
+
+// decimals is how many digits a number has.
+func decimals(v uint64) int {
+	n := 1
+	for ; v >= 10_000; v /= 10_000 {
+		n += 4
+	}
+	switch {
+	case v >= 1000:
+		return n + 3
+	case v >= 100:
+		return n + 2
+	case v >= 10:
+		return n + 1
+	}
+	return n
 }
 
 // MarshalText makes it a text in JSON.

@@ -205,17 +205,11 @@ func two(in io.Reader, args []string) (a, b operand, err error) {
 
 // readSet reads a set that is given, or named.
 func readSet(in io.Reader, arg string) (o operand, err error) {
-	text := []byte(arg)
-	switch name, named := strings.CutPrefix(arg, "@"); {
-	case arg == "-":
-		text, err = io.ReadAll(in)
-	case named:
-		text, err = os.ReadFile(name)
-	}
+	set, err := textOf(in, arg)
 	if err != nil {
 		return o, err
 	}
-	set := strings.ReplaceAll(string(text), `\n`, "\n") // as mysql --batch prints line breaks
+	set = strings.ReplaceAll(set, `\n`, "\n") // as mysql --batch prints line breaks
 	if o.set, err = mysql.ParseGTIDSet(set); err != nil {
 		return o, fault.New(fault.Usage, "", err)
 	}
@@ -223,4 +217,26 @@ func readSet(in io.Reader, arg string) (o operand, err error) {
 		o.state, err = mysql.ParseBinlogState(set)
 	}
 	return o, err
+}
+
+// textOf is an argument, or what it names: a file by @, standard input by -. A text of tens of megabytes is in memory once.
+func textOf(in io.Reader, arg string) (string, error) {
+	name, named := strings.CutPrefix(arg, "@")
+	if !named && arg != "-" {
+		return arg, nil
+	}
+	var text strings.Builder
+	if named {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			text.Grow(int(info.Size()))
+		}
+		in = f
+	}
+	_, err := io.Copy(&text, in)
+	return text.String(), err
 }
