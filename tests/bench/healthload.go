@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -37,38 +38,54 @@ type checker struct {
 	status []byte // the beginning of what came
 }
 
-// askAll lets n clients ask an address over connections of their own for d, by one thread.
+// askAll lets n clients ask an address over connections of their own for d, by a thread for each processor.
 func askAll(to netip.AddrPort, request string, n int, d time.Duration) (c balanced, err error) {
+	threads := min(n, runtime.GOMAXPROCS(0))
+	loads, failed := make([]*checkLoad, threads), make([]error, threads)
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for i := range loads {
+		loads[i] = &checkLoad{to: &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}, request: []byte(request), clients: make([]checker, n*(i+1)/threads-n*i/threads),
+			first: n * i / threads, took: hdrhistogram.New(1, (2 * checkPatience).Microseconds(), 3)}
+		wg.Go(func() { failed[i] = loads[i].ask(begin.Add(d)) })
+	}
+	wg.Wait()
+	took := loads[0].took
+	for i, l := range loads {
+		c.Answers, c.Others, c.Failed, c.TimedOut = c.Answers+l.Answers, c.Others+l.Others, c.Failed+l.Failed, c.TimedOut+l.TimedOut
+		if i > 0 {
+			took.Merge(l.took)
+		}
+	}
+	c.Rate = float64(c.Answers+c.Others) / time.Since(begin).Seconds()
+	c.P50 = time.Duration(took.ValueAtQuantile(50)) * time.Microsecond
+	c.P99 = time.Duration(took.ValueAtQuantile(99)) * time.Microsecond
+	c.Max = time.Duration(took.Max()) * time.Microsecond
+	return c, errors.Join(failed...)
+}
+
+// ask lets the clients of one thread ask.
+func (l *checkLoad) ask(until time.Time) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return c, fmt.Errorf("epoll: %w", err)
+	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("epoll: %w", err)
 	}
-	defer unix.Close(ep)
-	l := &checkLoad{ep: ep, to: &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}, request: []byte(request), clients: make([]checker, n),
-		took: hdrhistogram.New(1, (2 * checkPatience).Microseconds(), 3)}
+	defer unix.Close(l.ep)
+	for i := range l.clients {
+		l.clients[i].fd = -1
+	}
 	defer func() {
 		for i := range l.clients {
 			unix.Close(l.clients[i].fd)
 		}
 	}()
 	for i := range l.clients {
-		l.clients[i].fd = -1
 		if err := l.connect(i); err != nil {
-			return c, err
+			return err
 		}
 	}
-	begin := time.Now()
-	if err := l.run(begin.Add(d)); err != nil {
-		return c, err
-	}
-	c = l.balanced
-	c.Rate = float64(c.Answers+c.Others) / time.Since(begin).Seconds()
-	c.P50 = time.Duration(l.took.ValueAtQuantile(50)) * time.Microsecond
-	c.P99 = time.Duration(l.took.ValueAtQuantile(99)) * time.Microsecond
-	c.Max = time.Duration(l.took.Max()) * time.Microsecond
-	return c, nil
+	return l.run(until)
 }
 
 // statusBytes is the length of HTTP/1.1 200.
@@ -80,6 +97,7 @@ type checkLoad struct {
 	to      *unix.SockaddrInet4
 	request []byte
 	clients []checker
+	first   int // what number among all the first client has
 	took    *hdrhistogram.Histogram
 	buffer  [4096]byte
 }
@@ -93,13 +111,19 @@ func (l *checkLoad) connect(i int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1); err != nil {
 		return fmt.Errorf("bind late: %w", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 1, byte(1 + i%checkSources)}}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 1, byte(1 + (l.first+i)%checkSources)}}); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
 	if err := unix.Connect(fd, l.to); err != nil && !errors.Is(err, unix.EINPROGRESS) {
 		return fmt.Errorf("connect: %w", err)
 	}
-	return unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | edge, Fd: int32(i)})
+	events := uint32(unix.EPOLLIN | unix.EPOLLRDHUP | edge)
+	if _, err := unix.Write(fd, l.request); err == nil { // on one machine a connection is there at once
+		l.clients[i].asked = true
+	} else {
+		events |= unix.EPOLLOUT
+	}
+	return unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(i)})
 }
 
 // edge is EPOLLET, which x/sys has as a negative number.
@@ -114,7 +138,7 @@ func (l *checkLoad) run(until time.Time) error {
 			return fmt.Errorf("epoll: %w", err)
 		}
 		for _, e := range events[:max(n, 0)] {
-			if err := l.step(int(e.Fd)); err != nil {
+			if err := l.step(int(e.Fd), e.Events&unix.EPOLLRDHUP != 0); err != nil {
 				return err
 			}
 		}
@@ -133,8 +157,8 @@ func (l *checkLoad) run(until time.Time) error {
 	return nil
 }
 
-// step goes on with a client as far as it can.
-func (l *checkLoad) step(i int) error {
+// step goes on with a client as far as it can; closed: the other side sends nothing after what is there.
+func (l *checkLoad) step(i int, closed bool) error {
 	c := &l.clients[i]
 	if !c.asked {
 		switch _, err := unix.Write(c.fd, l.request); {
@@ -155,19 +179,28 @@ func (l *checkLoad) step(i int) error {
 			l.Failed++
 			return l.again(i)
 		case err != nil || n == 0: // xinetd resets a connection whose request nobody read; what came is an answer nevertheless
-			if bytes.HasSuffix(c.status, []byte(" 200")) {
-				l.Answers++
-			} else {
-				l.Others++
-			}
-			if err := l.took.RecordValue(time.Since(c.began).Microseconds()); err != nil {
-				return err
-			}
-			return l.again(i)
+			return l.answered(i)
 		case len(c.status) < statusBytes:
 			c.status = append(c.status, l.buffer[:min(n, statusBytes-len(c.status))]...)
 		}
+		if closed && n < len(l.buffer) {
+			return l.answered(i)
+		}
 	}
+}
+
+// answered counts the answer that a client has, and lets it ask again.
+func (l *checkLoad) answered(i int) error {
+	c := &l.clients[i]
+	if bytes.HasSuffix(c.status, []byte(" 200")) {
+		l.Answers++
+	} else {
+		l.Others++
+	}
+	if err := l.took.RecordValue(time.Since(c.began).Microseconds()); err != nil {
+		return err
+	}
+	return l.again(i)
 }
 
 func (l *checkLoad) again(i int) error {
