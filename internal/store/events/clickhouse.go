@@ -96,7 +96,20 @@ func (s *server) Name() string { return s.name }
 func (s *server) Close() error { return s.db.Close() }
 
 func (s *server) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error {
-	return ask(ctx, s.db, statement, args, row)
+	return ended(ctx, ask(ctx, s.db, statement, args, row))
+}
+
+// ended says of an error that ctx had ended, where it had: the driver says that the connection is bad, and database/sql that the statement was closed. The
+// driver gives the connection the deadline of ctx, and may meet it a moment before ctx does.
+func ended(ctx context.Context, err error) error {
+	end := ctx.Err()
+	if at, ok := ctx.Deadline(); end == nil && ok && !time.Now().Before(at) {
+		end = context.DeadlineExceeded
+	}
+	if err == nil || end == nil || errors.Is(err, end) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", end, err)
 }
 
 // rolled is far ahead: the tables of hours and days are fed with each minute.
@@ -125,7 +138,8 @@ func (s *server) quantile(counted string, level float64) string {
 }
 
 // insert sends rows in one block, which ClickHouse stores whole or not at all.
-func (s *server) insert(ctx context.Context, into string, each func(add func(...any) error) error) error {
+func (s *server) insert(ctx context.Context, into string, each func(add func(...any) error) error) (err error) {
+	defer func() { err = ended(ctx, err) }()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -142,9 +156,6 @@ func (s *server) insert(ctx context.Context, into string, each func(add func(...
 	})
 	if err == nil {
 		err = tx.Commit()
-	}
-	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) { // database/sql says that the statement was closed, not by what
-		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	return err
 }
