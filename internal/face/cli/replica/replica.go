@@ -51,7 +51,7 @@ wrong is taken back, and risso replica back does that after a kill.`,
   risso replica delay db3:3306 1h --dsn 'risso@tcp(db1:3306)/'
   risso replica skip db3:3306 --dsn 'risso@tcp(db3:3306)/'`,
 	}
-	cmd.AddCommand(newMove(s), newAttach(s), newDetach(s), newDelay(s), newSkip(s), newBack(s))
+	cmd.AddCommand(newMove(s), newAttach(s), newDetach(s), newDelay(s), newSkip(s), newRebuild(s), newBack(s))
 	return cmd
 }
 
