@@ -1,6 +1,7 @@
 // Package repoint points replicas at another source, lets them stay behind on purpose, and lets them pass over one transaction. What is to be done is a plan that can be
 // printed; whether it can be done is judged by a pure function over what package topology found. A replica is never pointed elsewhere before it has applied what it
-// received. What was before is on disk before the first change: until a replica applies from its new source, what went wrong is taken back; after that it stays,
+// received. A rebuild replaces all that a replica has by a copy that a Filler brings: until that is whole the replica is left alone, then it is marked (read-only, and
+// pointed at a name that leads nowhere, which a restart does not undo) and only then cleared, filled and pointed back. What was before is on disk before the first change: until a replica applies from its new source, what went wrong is taken back; after that it stays,
 // and is said.
 package repoint
 

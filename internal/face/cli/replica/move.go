@@ -145,7 +145,10 @@ func (c *command) attach(ctx context.Context, name string) error {
 	}
 	for _, ch := range t.Nodes[i].Channels {
 		was, detached := repoint.Attached(ch.Source)
+		_, rebuilt := repoint.Rebuilt(ch.Source)
 		switch {
+		case rebuilt:
+			return fault.New(fault.Failed, "risso replica rebuild "+name+c.r.Flags+" goes on", fmt.Errorf("%s is being rebuilt, and has not all of its rows", name))
 		case c.named() != nil && ch.Name != c.channel:
 		case !detached && c.below == "":
 			return fault.New(fault.Failed, "risso replica move points it elsewhere", fmt.Errorf("%s is not detached: it replicates from %s", name, ch.Source))
