@@ -1,6 +1,8 @@
 package repoint
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,6 +76,29 @@ func TestChooseDonor(t *testing.T) {
 	q.Topology.Nodes[1].GTID.Executed += "," + uuid1 + ":1"
 	if donor, why := ChooseDonor(q); donor != 0 || !strings.Contains(why, "b has transactions of its own") {
 		t.Errorf("got %d, %s; want the source, as the sibling is errant", donor, why)
+	}
+}
+
+// TestRebuildLasts: by the last rebuild that was done from beginning to end and had enough to do.
+func TestRebuildLasts(t *testing.T) {
+	r := &Repointer{Dir: t.TempDir()}
+	for name, last := range map[string]string{
+		"replica-1.jsonl": `{"rebuild":"db3","done":true,"copy":{"bytes":100000000},"seconds":{"fetch":1,"fill":9}}`, // 10 MB/s
+		"replica-2.jsonl": `{"rebuild":"db3","done":true,"copy":{"bytes":1000},"seconds":{"fetch":1,"fill":1}}`,
+		"replica-3.jsonl": `{"rebuild":"db3","done":true,"went_on":true,"copy":{"bytes":100000000},"seconds":{"fill":1}}`,
+		"replica-4.jsonl": `{"done":true}`,
+		"replica-5.jsonl": `{"rebuild":"db3","done":false,"copy":{"bytes":100000000},"seconds":{"fetch":1}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(r.Dir, name), []byte("{}\n"+last+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.RebuildLasts(6_000_000_000); got != "10 min" {
+		t.Errorf("got %q, want 10 min", got)
+	}
+	r.Dir = t.TempDir()
+	if got := r.RebuildLasts(1); got != "" {
+		t.Errorf("got %q of none", got)
 	}
 }
 

@@ -418,6 +418,12 @@ func (b *Rebuild) stands() string {
 	return "points nowhere, with a part of its data at most"
 }
 
+// A rebuild of fewer bytes than telling says nothing of how long another one takes; fixed are seconds that each takes at least.
+const (
+	telling = 1 << 20
+	fixed   = 5
+)
+
 // RebuildLasts is about how long a rebuild of so many bytes takes, by the last one that was done from here without a break; "": there was none.
 func (r *Repointer) RebuildLasts(bytes int64) (lasts string) {
 	list, _ := filepath.Glob(filepath.Join(r.Dir, "replica-*.jsonl")) // the pattern is good
@@ -434,12 +440,12 @@ func (r *Repointer) RebuildLasts(bytes int64) (lasts string) {
 			Copy    *Copy              `json:"copy"`
 			Seconds map[string]float64 `json:"seconds"`
 		}
-		if json.Unmarshal([]byte(lines[len(lines)-1]), &end) != nil || end.Rebuild == "" || !end.Done || end.WentOn || end.Copy == nil || end.Copy.Bytes == 0 {
+		if json.Unmarshal([]byte(lines[len(lines)-1]), &end) != nil || end.Rebuild == "" || !end.Done || end.WentOn || end.Copy == nil || end.Copy.Bytes < telling {
 			continue
 		}
-		const fixed = 5 // seconds that no number of bytes makes less
-		rate := float64(end.Copy.Bytes) / (end.Seconds["fetch"] + end.Seconds["fill"])
-		lasts = digits.Age(fixed + float64(bytes)/rate)
+		if rate := float64(end.Copy.Bytes) / (end.Seconds["fetch"] + end.Seconds["fill"]); rate > 0 {
+			lasts = digits.Age(fixed + float64(bytes)/rate)
+		}
 	}
 	return lasts
 }

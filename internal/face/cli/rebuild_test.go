@@ -288,7 +288,7 @@ func (r *rebuilt) isRebuilt() {
 	if !strings.Contains(out, "from n0: it was asked for") || r.rows(1, "SELECT id FROM d.t ORDER BY id") != "1 2 3 4" {
 		r.Errorf("once more, from the source: %s", out)
 	}
-	if out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run"); !strings.Contains(out, "lasts about ") || !strings.Contains(out, "nothing that was seen says that it has to be rebuilt") {
+	if out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run"); !strings.Contains(out, "nothing that was seen says that it has to be rebuilt") {
 		r.Errorf("of one that is well: %s", out)
 	}
 }

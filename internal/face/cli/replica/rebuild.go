@@ -175,7 +175,7 @@ func (c *rebuild) choose(ctx context.Context) (*copier, error) {
 	}
 	c.donor = &t.Nodes[c.q.Donor]
 	c.from, c.answer.Because = c.donor.Name, why
-	f := &copier{name: t.Nodes[c.q.Replica].Name, from: c.from, donor: c.targetOf(c.donor), node: c.targetOf(&t.Nodes[c.q.Replica]), threads: c.threads, say: c.r.Say}
+	f := &copier{name: t.Nodes[c.q.Replica].Name, from: c.from, donor: c.targetOf(c.donor), node: c.targetOf(&t.Nodes[c.q.Replica]), threads: c.threads, logs: t.Nodes[c.q.Replica].Log.On, say: c.r.Say}
 	f.dir = folder(c.state, f.name)
 	v := repoint.JudgeRebuild(c.q)
 	if v.From >= 0 {

@@ -28,6 +28,7 @@ type copier struct {
 	source      mysql.Target // that the replica follows
 	dir         string       // where the copy is meanwhile
 	threads     int
+	logs        bool // the replica writes a binary log
 	gate        dump.Gate
 	line        *screen.Progress
 	say         func(string)
@@ -120,7 +121,10 @@ func fills(c *copier, copied func() repoint.Copy, open func(context.Context) (*r
 				return err
 			}
 			defer done()
-			return c.load(ctx, r, copied())
+			if err := c.load(ctx, r, copied()); err != nil {
+				return err
+			}
+			return c.begin(ctx, copied())
 		}},
 	}
 }
@@ -224,6 +228,28 @@ func (c *copier) load(ctx context.Context, r *repo.Repo, copied repoint.Copy) (e
 	}
 	if err != nil {
 		return fmt.Errorf("load %s into %s: %w", copied.Words, c.name, err)
+	}
+	return nil
+}
+
+// begin lets the binary log of a MariaDB begin where the copy is: without that, nobody could tell what it has, nor follow it.
+func (c *copier) begin(ctx context.Context, copied repoint.Copy) error {
+	conn, err := mysql.Connect(ctx, c.node, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if !c.logs || !conn.Server.GTIDsByDomain() || copied.GTIDs == "" {
+		return nil
+	}
+	state, err := mysql.ParseBinlogState(copied.GTIDs)
+	if err != nil {
+		return err
+	}
+	for _, s := range conn.Server.ForgetTransactions(state, copied.GTIDs) {
+		if err := conn.Exec(ctx, s); err != nil {
+			return fmt.Errorf("%s on %s: %w", s, c.name, err)
+		}
 	}
 	return nil
 }
