@@ -45,6 +45,11 @@ type record[T any] struct {
 type file struct {
 	path string
 	file *os.File
+	was  []*os.File // those that it replaced, which stay locked: another process may have opened them
+}
+
+func newRecord[T any](s mysql.Server, started int64, old T) record[T] {
+	return record[T]{version, time.Now().UTC(), os.Getpid(), s.Hostname, s.Port, s.DataDir, started, old}
 }
 
 // pathOf is where the journal of a kind of change to a server is.
@@ -58,7 +63,7 @@ func pathOf(dir, kind string, s mysql.Server) string {
 // for that server: somebody is at work on it, or was killed. started is when the server started, in Unix seconds.
 func write[T any](dir, kind string, s mysql.Server, started int64, old T) (*file, error) {
 	path := pathOf(dir, kind, s)
-	b, err := json.MarshalIndent(record[T]{version, time.Now().UTC(), os.Getpid(), s.Hostname, s.Port, s.DataDir, started, old}, "", " ")
+	b, err := json.MarshalIndent(newRecord(s, started, old), "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
@@ -79,6 +84,11 @@ func write[T any](dir, kind string, s mysql.Server, started int64, old T) (*file
 // publish writes a file that is whole, on disk and locked before it has its name, so that it is never taken for that of a killed
 // process.
 func publish(dir, kind, path string, b []byte) (*os.File, error) {
+	return put(dir, kind, b, func(name string) error { return os.Link(name, path) }) // fails when there is one
+}
+
+// put writes a file that is whole, on disk and locked, and then gives it its name.
+func put(dir, kind string, b []byte, named func(name string) error) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "."+kind+"-*")
 	if err != nil {
 		return nil, err
@@ -92,7 +102,7 @@ func publish(dir, kind, path string, b []byte) (*os.File, error) {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = os.Link(f.Name(), path) // fails when there is one
+		err = named(f.Name())
 	}
 	if err == nil {
 		err = home.SyncDir(dir)
@@ -156,6 +166,23 @@ func take[T any](dir, kind string, s mysql.Server) (*file, record[T], error) {
 // other. A server that was restarted has its own settings, and nothing has to be put back.
 func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
 
+// replace writes another record in its place.
+func (f *file) replace(record any) error {
+	b, err := json.MarshalIndent(record, "", " ")
+	if err == nil {
+		var fresh *os.File
+		kind, _, _ := strings.Cut(filepath.Base(f.path), ".")
+		fresh, err = put(filepath.Dir(f.path), kind, b, func(name string) error { return os.Rename(name, f.path) })
+		if err == nil {
+			f.was, f.file = append(f.was, f.file), fresh
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
 // remove ends the journal: everything is as before.
 func (f *file) remove() error {
 	err := os.Remove(f.path)
@@ -172,4 +199,8 @@ func (f *file) release() {
 		f.file.Close()
 		f.file = nil
 	}
+	for _, was := range f.was {
+		was.Close()
+	}
+	f.was = nil
 }

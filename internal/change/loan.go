@@ -50,7 +50,7 @@ func (k Kind[T]) Borrow(dir string, target mysql.Target, s mysql.Server, started
 	} else if err != nil {
 		return nil, err
 	}
-	return &Loan[T]{kind: k, target: target, record: record[T]{Started: started, Old: old}, file: f}, nil
+	return &Loan[T]{kind: k, target: target, record: newRecord(s, started, old), file: f}, nil
 }
 
 // left is the error of a journal that is in the way.
@@ -78,6 +78,33 @@ func (k Kind[T]) found(dir string, target mysql.Target, s mysql.Server) (*Loan[T
 	}
 	return &Loan[T]{kind: k, target: target, record: r, file: f}, nil
 }
+
+// Take takes over what a process borrowed from a server that was killed, or left it, to go on with it: nil when there is nothing. It wraps
+// Busy when that process lives.
+func (k Kind[T]) Take(dir string, target mysql.Target, s mysql.Server) (*Loan[T], error) {
+	return k.found(dir, target, s)
+}
+
+// Old is what the journal says.
+func (l *Loan[T]) Old() T { return l.record.Old }
+
+// Since is when it was borrowed.
+func (l *Loan[T]) Since() time.Time { return l.record.Time }
+
+// Path is where the journal is.
+func (l *Loan[T]) Path() string { return l.file.path }
+
+// Note replaces what the journal says, for work that goes on where it was cut off. It is on disk when Note returns.
+func (l *Loan[T]) Note(old T) error {
+	l.record.Old = old
+	return l.file.replace(l.record)
+}
+
+// Leave leaves the journal for whoever goes on.
+func (l *Loan[T]) Leave() { l.file.release() }
+
+// Done removes the journal: nothing is to be given back any more.
+func (l *Loan[T]) Done() error { return l.file.remove() }
 
 // Left is what a killed process left on a server.
 type Left[T any] struct {

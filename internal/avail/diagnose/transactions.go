@@ -52,7 +52,7 @@ func (v *view) errant(i int) {
 	}
 	d := v.add("repl.errant_gtid", i, -1, "the replica %s has transactions that its source %s has not", n.Name, v.name(source)).see("%s", n.Errant).with(v.name(source))
 	if v.server(i).GTIDsByDomain() {
-		d.Next = "look at what they changed: risso gtid errant; risso gtid repair lets the replica forget them where the rows are as on the source, and says so where only a rebuild helps"
+		d.Next = "look at what they changed: risso gtid errant; risso gtid repair lets the replica forget them where the rows are as on the source, and says so where only risso replica rebuild helps"
 		return
 	}
 	e, err := mysql.AllErrant(n.Errant)
@@ -63,7 +63,7 @@ func (v *view) errant(i int) {
 	}
 	d.Next = "look at what they changed: risso gtid errant; where the rows are as on the source, let the source have these transactions as empty ones (risso gtid repair does)"
 	if statement == "" {
-		d.Next = "look at what they changed: risso gtid errant; then risso gtid repair, or rebuild the replica before it may become the source"
+		d.Next = "look at what they changed: risso gtid errant; then risso gtid repair, or risso replica rebuild, before it may become the source"
 	}
 	d.remedy(v.name(top), statement)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -115,18 +116,23 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 	}
 	if lost, _ := p.errant.Split(source.own); !lost.Empty() {
 		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s committed %s itself and has lost them: it gives their numbers, and those before them, to other transactions, which %s passes over without a sign", source.Name, lost, replica.Name)
-		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
+		p.After = append(p.After, rebuild(replica, source))
 		return p, nil
 	}
 	if why := p.harm(v); why != "" && !rowsEqual {
 		p.Method, p.Because = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
-		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
+		p.After = append(p.After, rebuild(replica, source))
 		return p, nil
 	}
 	if replica.Server.ByDomain() {
 		return p, p.forget(replica, source)
 	}
 	return p, p.empty(replica, source)
+}
+
+// rebuild is what makes a replica a copy of its source again.
+func rebuild(replica, source *Reading) string {
+	return "risso replica rebuild " + fleet.ShellWord(replica.Name) + ", with --dsn of both, makes it a copy of " + source.Name + " again"
 }
 
 // harm says why nothing but a rebuild makes a replica equal to its primary again; "" if rows at most differ, which can be mended.
@@ -185,6 +191,7 @@ func (p *Plan) empty(replica, source *Reading) error {
 		return refused("%s is read only: is it the primary?", source.Name)
 	case p.errant.Set.Count() > mostEmpty:
 		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %d empty transactions are more than this makes (%d)", p.errant.Set.Count(), mostEmpty)
+		p.After = append(p.After, rebuild(replica, source))
 		return nil
 	}
 	p.Method = MethodEmpty
@@ -238,6 +245,7 @@ func (p *Plan) forget(replica, source *Reading) error {
 	for _, g := range position.List() {
 		if p.errant.Contains(g) {
 			p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s is one of them and the position of %s as a replica (gtid_slave_pos): %s has lost what it would have to send next", g, replica.Name, source.Name)
+			p.After = append(p.After, rebuild(replica, source))
 			return nil
 		}
 	}

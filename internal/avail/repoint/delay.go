@@ -36,7 +36,7 @@ func (r *Repointer) Delay(ctx context.Context, t *topology.Topology, node int, c
 		d.judge(ctx, j)
 	}
 	if len(j.v.Refused) > 0 {
-		return nil, refused("delay "+d.Replica.Name, j.v.Refused)
+		return nil, Refused("delay "+d.Replica.Name, j.v.Refused)
 	}
 	d.Channel, d.Notes = j.v.Channel, j.v.Notes
 	before := "0"

@@ -172,11 +172,31 @@ func (r *Repointer) Back(ctx context.Context, target mysql.Target, dryRun bool) 
 	if err == nil && s != nil {
 		out = append(out, Returned{s.Since, s.Statements, s.Path})
 	}
-	return out, err
+	if err != nil {
+		return out, err
+	}
+	b, err := r.rebuilding().Restore(ctx, target, r.Dir, true)
+	switch {
+	case err != nil || b == nil:
+		return out, err
+	case b.Old.Cleared: // only another run brings its data
+		if r.Say != nil {
+			r.Say(b.Old.Server + " is being rebuilt: risso replica rebuild " + b.Old.Server + r.Flags + " goes on")
+		}
+		return out, nil
+	case !dryRun:
+		_, err = r.rebuilding().Restore(ctx, target, r.Dir, false)
+	}
+	return append(out, Returned{b.Since, []string{"let " + b.Old.Server + " replicate from " + b.Old.Source + " as before it was to be rebuilt"}, b.Path}), err
 }
 
 // Left says, by an error that wraps ErrBusy, that something was not given back to a server.
 func (r *Repointer) Left(ctx context.Context, target mysql.Target) error {
+	return errors.Join(r.unmoved(ctx, target), r.rebuilding().Waits(ctx, target, r.Dir))
+}
+
+// unmoved is Left but for rebuilds.
+func (r *Repointer) unmoved(ctx context.Context, target mysql.Target) error {
 	never := func() bool { return false }
 	return errors.Join(r.pointed(never).Waits(ctx, target, r.Dir), r.stopped(never).Waits(ctx, target, r.Dir))
 }

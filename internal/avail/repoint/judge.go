@@ -107,6 +107,10 @@ func (j *judge) pick() bool {
 		names = append(names, fmt.Sprintf("%q from %s", ch.Name, ch.Source))
 		if j.Channel == nil && len(j.replica.Channels) == 1 || j.Channel != nil && ch.Name == *j.Channel {
 			j.v.Channel = ch
+			if _, is := Rebuilt(ch.Source); is {
+				j.v.refuse("rebuilding", "risso replica rebuild "+j.replica.Name+" goes on", "%s is being rebuilt, and has not all of its rows", j.replica.Name)
+				return false
+			}
 			for _, l := range j.Topology.Sources(j.Replica) {
 				if l.Channel != nil && l.Channel.Name == ch.Name {
 					j.v.From = l.Source

@@ -67,7 +67,7 @@ func (j *judge) errant() {
 		j.v.refuse("ahead", "point the others at "+r.Name+", or at whichever has most", "%s has transactions of its source, which was not seen, that %s has not received: %s", r.Name, b.Name, short(extra))
 		return
 	}
-	remedy := "build it anew from a backup"
+	remedy := "risso replica rebuild " + r.Name + " builds it anew"
 	if !r.GTID.ByDomain {
 		remedy += ", or, if its rows are as they should be, let the primary have these as empty transactions: SET GTID_NEXT = '…'; BEGIN; COMMIT"
 	}
@@ -114,7 +114,7 @@ func (j *judge) purged() {
 	case err != nil || herr != nil:
 		j.v.refuse("not_compared", "", "the GTIDs of %s and %s cannot be compared", r.Name, b.Name)
 	case !lacks.Empty():
-		j.v.refuse("purged", "build "+r.Name+" anew from a backup", "the binary logs of %s no longer hold what %s lacks: up to %s is purged", b.Name, r.Name, short(lacks.String()))
+		j.v.refuse("purged", "risso replica rebuild "+r.Name+" builds it anew", "the binary logs of %s no longer hold what %s lacks: up to %s is purged", b.Name, r.Name, short(lacks.String()))
 	}
 }
 
@@ -186,5 +186,5 @@ func (j *judge) stands(anchor int, l topology.Link) {
 
 // unproven refuses because the position in another binary log could only be guessed.
 func (j *judge) unproven(why string) {
-	j.v.refuse("position", "let it use GTIDs first, or build it anew", "%s does not use GTIDs, and its position in the binary log of %s cannot be proven: %s", j.replica.Name, j.below.Name, why)
+	j.v.refuse("position", "let it use GTIDs first, or risso replica rebuild "+j.replica.Name, "%s does not use GTIDs, and its position in the binary log of %s cannot be proven: %s", j.replica.Name, j.below.Name, why)
 }

@@ -44,6 +44,9 @@ type Move struct {
 func (r *Repointer) Prepare(ctx context.Context, q Question) (*Move, error) {
 	m := &Move{r: r, Replica: q.Topology.Nodes[q.Replica], Below: q.Topology.Nodes[q.Below]}
 	if m.Replica.Seen && m.Below.Seen {
+		if err := r.Left(ctx, r.Target(m.Replica.Addresses[0])); err != nil {
+			return nil, err
+		}
 		if err := r.ask(ctx, &q, m); err != nil {
 			return nil, err
 		}
@@ -51,7 +54,7 @@ func (r *Repointer) Prepare(ctx context.Context, q Question) (*Move, error) {
 	q.Wait = r.Wait
 	m.Verdict = Judge(q)
 	if len(m.Refused) > 0 {
-		return nil, refused(m.Replica.Name+" below "+m.Below.Name, m.Refused)
+		return nil, Refused(m.Replica.Name+" below "+m.Below.Name, m.Refused)
 	}
 	if m.Anchor >= 0 {
 		m.anchor, m.standFirst = &q.Topology.Nodes[m.Anchor], m.Anchor == q.Below
@@ -74,9 +77,6 @@ func (r *Repointer) Prepare(ctx context.Context, q Question) (*Move, error) {
 
 // ask asks both servers what the topology does not tell.
 func (r *Repointer) ask(ctx context.Context, q *Question, m *Move) error {
-	if err := r.Left(ctx, r.Target(m.Replica.Addresses[0])); err != nil {
-		return err
-	}
 	node, err := r.connect(ctx, &m.Replica)
 	if err != nil {
 		return err
@@ -132,13 +132,12 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 		}
 	}
 	host, port := split(j.v.Channel.Source)
-	const longest = 60 // of a host name, of servers before MySQL 8.0.17 and of MariaDB before 10.6
-	if len(host)+len(detachedSuffix) > longest {
+	if len(host)+len(detachedSuffix) > longestHost {
 		j.v.refuse("no_address", mysql.Of(m.Replica.Server).StopReplica(j.v.Channel.Name)+" lets it stand still until it, or the server, is started",
 			"the name of its source, %s, is too long for %s behind it", host, detachedSuffix)
 	}
 	if m.Verdict = j.v; len(m.Refused) > 0 {
-		return nil, refused("detach "+m.Replica.Name, m.Refused)
+		return nil, Refused("detach "+m.Replica.Name, m.Refused)
 	}
 	m.Address = fmt.Sprintf("%s%s:%d", host, detachedSuffix, port)
 	m.Undo = "risso replica attach " + m.Replica.Name + r.Flags

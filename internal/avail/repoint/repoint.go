@@ -1,6 +1,7 @@
 // Package repoint points replicas at another source, lets them stay behind on purpose, and lets them pass over one transaction. What is to be done is a plan that can be
 // printed; whether it can be done is judged by a pure function over what package topology found. A replica is never pointed elsewhere before it has applied what it
-// received. What was before is on disk before the first change: until a replica applies from its new source, what went wrong is taken back; after that it stays,
+// received. A rebuild replaces all that a replica has by a copy that a Filler brings: until that is whole the replica is left alone, then it is marked (read-only, and
+// pointed at a name that leads nowhere, which a restart does not undo) and only then cleared, filled and pointed back. What was before is on disk before the first change: until a replica applies from its new source, what went wrong is taken back; after that it stays,
 // and is said.
 package repoint
 
@@ -44,8 +45,8 @@ type Refusal struct {
 	fleet.Trouble
 }
 
-// refused makes an error of refusals.
-func refused(what string, list []Refusal) error {
+// Refused makes an error of refusals.
+func Refused(what string, list []Refusal) error {
 	words := make([]string, len(list))
 	for i, r := range list {
 		words[i] = r.Why
@@ -224,6 +225,30 @@ func split(address string) (host string, port int) {
 
 // detachedSuffix is put behind a source's host name to detach a replica: no name that ends so leads anywhere (RFC 2606), and it says where the replica was attached.
 const detachedSuffix = ".detached.invalid"
+
+// rebuildingSuffix is put behind the host name of a replica's source while the replica is rebuilt: what it has is no copy of anything then.
+const rebuildingSuffix = ".rebuilding.invalid"
+
+// RebuildHost is the host name at which a replica of a source points while it is rebuilt. The name of the source is left out if no server would take it with that.
+func RebuildHost(host string) string {
+	if len(host)+len(rebuildingSuffix) > longestHost {
+		host = "source"
+	}
+	return host + rebuildingSuffix
+}
+
+// Rebuilt reports whether a channel belongs to a replica that is being rebuilt, and the address that it had before, which may be of a host called "source".
+func Rebuilt(source string) (address string, ok bool) {
+	host, port, err := net.SplitHostPort(source)
+	if err != nil {
+		return "", false
+	}
+	host, ok = strings.CutSuffix(host, rebuildingSuffix)
+	return net.JoinHostPort(host, port), ok
+}
+
+// longestHost is how long the name of a source may be, on servers before MySQL 8.0.17 and MariaDB before 10.6.
+const longestHost = 60
 
 // Attached is the address that a detached channel had before; ok is false if it is not detached.
 func Attached(source string) (address string, ok bool) {

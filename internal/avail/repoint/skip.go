@@ -50,7 +50,7 @@ func (r *Repointer) Skip(ctx context.Context, t *topology.Topology, node int, ch
 		}
 	}
 	if len(j.v.Refused) > 0 {
-		return nil, refused("skip", j.v.Refused)
+		return nil, Refused("skip", j.v.Refused)
 	}
 	s.Notes = append(s.Notes, "the rows may differ from the source's afterwards: risso checksum --dsn SOURCE --replica "+s.Replica.Name+" finds them, and --mend repairs them")
 	return s, nil

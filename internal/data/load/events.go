@@ -9,9 +9,9 @@ import (
 )
 
 // heldState is the state in which an event waits for the end of the restore, in place of ENABLE. If binary logs follow it is one that
-// nothing else sets for an event here: a different one at the end comes from the logs.
+// nothing else sets for an event here: a different one at the end comes from the logs. On a replica it is the one that they keep.
 func (r *run) heldState() string {
-	if !r.o.Until.IsZero() {
+	if !r.o.Until.IsZero() || r.o.Replica {
 		return r.server.DisableOnReplica()
 	}
 	return "DISABLE"

@@ -63,7 +63,9 @@ type Options struct {
 	Until  binlog.Stop // how far to go on after the snapshot; the zero value: not at all
 	Roller Roller      // who goes on; needed when Until is set
 	DryRun bool        // ends after Confirm: nothing is changed
-	Hold   bool        // leaves events disabled at the end, for callers that inspect the data first or roll it forward
+	// Replica says that the target is to be a replica: events that are enabled in the backup stay as a replica has them, and run on its source only.
+	Replica bool
+	Hold    bool // leaves events disabled at the end, for callers that inspect the data first or roll it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.

@@ -338,7 +338,7 @@ func (r *run) stages(control, s **session) (p change.Plan) {
 	if roll := r.plan.Roll; roll != nil {
 		add(stageRoll, digits.Counted(roll.Transactions, "transaction"), on(r.roll))
 	}
-	if !r.o.Hold {
+	if !r.o.Hold && !r.o.Replica {
 		some("events", on(r.switchOn), repo.Event)
 	}
 	add("grants", "", func(ctx context.Context) error { return r.grant(ctx, s, false) })

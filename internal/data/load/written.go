@@ -313,7 +313,7 @@ func (r *run) planPrograms() error {
 		if err != nil {
 			return err
 		}
-		p := PlannedProgram{Kind: string(o.Kind), Table: o.Table, On: c.State.Name == "ENABLE" && !r.o.Hold}
+		p := PlannedProgram{Kind: string(o.Kind), Table: o.Table, On: c.State.Name == "ENABLE" && !r.o.Hold && !r.o.Replica}
 		p.Schema, p.Name = r.choice.objectTarget(o)
 		switch {
 		case r.o.Definer != "" && r.o.definer() != "":

@@ -174,6 +174,7 @@ func answers() []answer {
 		{"replica delay", "", reflect.TypeFor[replica.Answer]()},
 		{"replica detach", "", reflect.TypeFor[replica.Answer]()},
 		{"replica move", "", reflect.TypeFor[replica.Answer]()},
+		{"replica rebuild", "", reflect.TypeFor[replica.RebuildAnswer]()},
 		{"replica skip", "", reflect.TypeFor[replica.SkipAnswer]()},
 		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir --dry-run", reflect.TypeFor[physical.RestorePlan]()},

@@ -131,6 +131,7 @@ var answerRuns = []answerRun{
 	{"replica delay", "replica delay r 0 --dsn r=REPLICA --yes --state DIR/replica", 0},
 	{"replica detach", "replica detach r --dsn r=REPLICA --yes --state DIR/replica", 0},
 	{"replica attach", "replica attach r --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
+	{"replica rebuild", "replica rebuild r --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
 	{"replica back", "replica back --dsn r=REPLICA --state DIR/replica", 0},
 	{"backup prune", "backup prune --from PLACE --keep-last 1 --dry-run", 0},
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},

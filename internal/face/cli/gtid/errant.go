@@ -88,7 +88,7 @@ func runErrant(ctx context.Context, s screen.Streams, f errantFlags) error {
 			return err
 		}
 		if !f.quick {
-			errant.Describe(ctx, &v, serverLogs{a.list[i]})
+			errant.Describe(ctx, &v, flags.ErrantLogs{Server: a.list[i].target})
 		}
 		answer.Servers = append(answer.Servers, v)
 		unknown = unknown || v.Unknown != ""

@@ -145,7 +145,7 @@ func (e ends) plan(ctx context.Context, equal bool) (v errant.Verdict, p errant.
 	if v, err = judgeTwice(ctx, errant.Question{Replica: replica, Source: &source}, e.source); err != nil {
 		return v, p, err
 	}
-	errant.Describe(ctx, &v, serverLogs{e.replica})
+	errant.Describe(ctx, &v, flags.ErrantLogs{Server: e.replica.target})
 	p, err = errant.MakePlan(&v, &replica, &source, equal, time.Now())
 	return v, p, err
 }

@@ -5,11 +5,8 @@ import (
 	"errors"
 
 	"github.com/rissodb/risso/internal/avail/errant"
-	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/oneline"
-	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // named is a server that is asked.
@@ -26,40 +23,6 @@ func (n named) ask(ctx context.Context) (errant.Reading, error) {
 	}
 	defer c.Close()
 	return errant.Read(ctx, n.name, c)
-}
-
-// serverLogs are the binary logs of a server, as package errant wants them.
-type serverLogs struct{ named }
-
-// Find is errant.Logs.
-func (s serverLogs) Find(ctx context.Context, among mysql.GTIDSet, wanted func(mysql.GTID) bool, most int) (errant.Seen, error) {
-	files, err := binlog.FromServer(ctx, s.target)
-	if err == nil && !among.Empty() {
-		files, err = binlog.ReadHeads(ctx, files)
-	}
-	if err != nil {
-		return errant.Seen{}, flags.LogFailure(err)
-	}
-	res, err := binlog.Search(ctx, files, binlog.Damage{GTID: among, Wanted: wanted, Limit: most})
-	if err != nil {
-		return errant.Seen{}, flags.LogFailure(err)
-	}
-	seen := errant.Seen{Total: res.Fit, Incomplete: res.Incomplete, Notes: res.Notes}
-	for _, f := range res.Found {
-		t := errant.Transaction{GTID: f.GTID, Time: f.Time, File: f.File, Position: f.Pos, Connection: f.Thread, ServerID: f.Server, Changes: []errant.Change{}}
-		for _, c := range f.Changes {
-			t.Changes = append(t.Changes, errant.Change{Table: c.Table, Kind: c.Kind, Rows: c.Rows, Other: c.Object})
-		}
-		for _, st := range f.Statements {
-			text := st.Text
-			if sqltext.SetsPassword([]byte(text)) {
-				text = string(sqltext.Redact(nil, []byte(text)))
-			}
-			t.Statements = append(t.Statements, oneline.Cut(oneline.Of(text), 300))
-		}
-		seen.Transactions = append(seen.Transactions, t)
-	}
-	return seen, nil
 }
 
 // servers are those that --dsn names.

@@ -74,7 +74,7 @@ func runWhere(ctx context.Context, s screen.Streams, f whereFlags, args []string
 			}
 			continue
 		}
-		seen, err := serverLogs{n}.Find(ctx, among, func(g mysql.GTID) bool { return slices.Contains(wanted, g) }, 0)
+		seen, err := flags.ErrantLogs{Server: n.target}.Find(ctx, among, func(g mysql.GTID) bool { return slices.Contains(wanted, g) }, 0)
 		if err != nil {
 			a.Notes = append(a.Notes, fmt.Sprintf("the binary logs of %s: %v", n.name, err))
 		}

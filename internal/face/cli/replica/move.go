@@ -16,8 +16,8 @@ import (
 	"github.com/rissodb/risso/internal/oneline"
 )
 
-// change is one replica to be changed: found again, and judged again, right before it is.
-type change struct {
+// pointed is one replica to be changed: found again, and judged again, right before it is.
+type pointed struct {
 	name    string
 	prepare func(context.Context, *topology.Topology) (*repoint.Move, error)
 }
@@ -75,7 +75,7 @@ func (c *command) move(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) == 1 {
-		return c.run(ctx, t, []change{c.pointing(args[0], c.below, c.named())})
+		return c.run(ctx, t, []pointed{c.pointing(args[0], c.below, c.named())})
 	}
 	from, err := node(t, c.allOf)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *command) move(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var list []change
+	var list []pointed
 	for _, l := range t.Replicas(from) {
 		if l.Replica == below {
 			continue
@@ -103,8 +103,8 @@ func (c *command) move(ctx context.Context, args []string) error {
 }
 
 // pointing lets a replica replicate from another server.
-func (c *command) pointing(replica, below string, channel *string) change {
-	return change{replica, func(ctx context.Context, t *topology.Topology) (*repoint.Move, error) {
+func (c *command) pointing(replica, below string, channel *string) pointed {
+	return pointed{replica, func(ctx context.Context, t *topology.Topology) (*repoint.Move, error) {
 		r, err := node(t, replica)
 		if err != nil {
 			return nil, err
@@ -145,7 +145,10 @@ func (c *command) attach(ctx context.Context, name string) error {
 	}
 	for _, ch := range t.Nodes[i].Channels {
 		was, detached := repoint.Attached(ch.Source)
+		_, rebuilt := repoint.Rebuilt(ch.Source)
 		switch {
+		case rebuilt:
+			return fault.New(fault.Failed, "risso replica rebuild "+name+c.r.Flags+" goes on", fmt.Errorf("%s is being rebuilt, and has not all of its rows", name))
 		case c.named() != nil && ch.Name != c.channel:
 		case !detached && c.below == "":
 			return fault.New(fault.Failed, "risso replica move points it elsewhere", fmt.Errorf("%s is not detached: it replicates from %s", name, ch.Source))
@@ -164,7 +167,7 @@ func (c *command) attach(ctx context.Context, name string) error {
 	if c.below == "" {
 		c.below = name // refused in words: it has no channel
 	}
-	return c.run(ctx, t, []change{c.pointing(name, c.below, c.named())})
+	return c.run(ctx, t, []pointed{c.pointing(name, c.below, c.named())})
 }
 
 func newDetach(s screen.Streams) *cobra.Command {
@@ -188,7 +191,7 @@ puts it back.
 			if err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), t, []change{{args[0], func(ctx context.Context, t *topology.Topology) (*repoint.Move, error) {
+			return c.run(cmd.Context(), t, []pointed{{args[0], func(ctx context.Context, t *topology.Topology) (*repoint.Move, error) {
 				i, err := node(t, args[0])
 				if err != nil {
 					return nil, err
@@ -203,7 +206,7 @@ puts it back.
 }
 
 // run plans all changes, shows them, asks, and carries them out one after the other, each judged again before.
-func (c *command) run(ctx context.Context, t *topology.Topology, list []change) error {
+func (c *command) run(ctx context.Context, t *topology.Topology, list []pointed) error {
 	s := c.told()
 	a := Answer{DryRun: c.dryRun, Replicas: []Pointed{}}
 	var refused []error
@@ -256,7 +259,7 @@ func (c *command) run(ctx context.Context, t *topology.Topology, list []change) 
 }
 
 // carryOut judges a change again, by what is found now, and does it.
-func (c *command) carryOut(ctx context.Context, ch change) (*repoint.Move, error) {
+func (c *command) carryOut(ctx context.Context, ch pointed) (*repoint.Move, error) {
 	t, err := c.look(ctx)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 type command struct {
@@ -51,7 +52,7 @@ wrong is taken back, and risso replica back does that after a kill.`,
   risso replica delay db3:3306 1h --dsn 'risso@tcp(db1:3306)/'
   risso replica skip db3:3306 --dsn 'risso@tcp(db3:3306)/'`,
 	}
-	cmd.AddCommand(newMove(s), newAttach(s), newDetach(s), newDelay(s), newSkip(s), newBack(s))
+	cmd.AddCommand(newMove(s), newAttach(s), newDetach(s), newDelay(s), newSkip(s), newRebuild(s), newBack(s))
 	return cmd
 }
 
@@ -99,10 +100,10 @@ func (c *command) open() error {
 	again := ""
 	for _, w := range list {
 		targets = append(targets, w.Target)
-		if named := c.Again(w); named != "" {
-			again += " " + named
+		if known := c.Again(w); known != "" {
+			again += " " + known
 		} else {
-			again += " --dsn " + fleet.ShellWord(dsn(w.Target))
+			again += " --dsn " + fleet.ShellWord(named(w))
 		}
 		c.starts = append(c.starts, topology.Start{Name: w.Instance.Name, Address: w.Target.Address()})
 	}
@@ -114,6 +115,14 @@ func (c *command) open() error {
 	c.r = &repoint.Repointer{Dir: c.state, Wait: c.wait, Say: screen.Says(c.Err), Flags: again,
 		Target: func(address string) mysql.Target { return look.At(targets, c.search.Reached(address)) }}
 	return nil
+}
+
+// named is a server for people to name again, by the name that it has here.
+func named(w config.Watched) string {
+	if w.Instance.Name == "" || w.Instance.Name == w.Target.Address() {
+		return dsn(w.Target)
+	}
+	return w.Instance.Name + "=" + dsn(w.Target)
 }
 
 // dsn is a target for people to use again: without its password, which stands in their option file.

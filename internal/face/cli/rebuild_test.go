@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/face/cli/replica"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// rebuilt is a primary with two replicas, of which the first has transactions of its own.
+type rebuilt struct {
+	*testing.T
+	box    *sandbox.Sandbox
+	dsns   []string
+	state  string
+	db     []*sql.DB
+	broken *mysql.Conn
+}
+
+func rebuiltServers(t *testing.T, spec string) *rebuilt {
+	r := &rebuilt{T: t, state: t.TempDir(), box: sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 2})}
+	for i, n := range r.box.Nodes {
+		r.dsns = append(r.dsns, "--dsn", fmt.Sprintf("n%d=%s", i, n.DSN))
+		r.db = append(r.db, openNode(t, n))
+	}
+	r.broken = sandboxtest.Connect(t, r.box.Nodes[1])
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "CREATE VIEW d.w AS SELECT id FROM d.t",
+		"CREATE EVENT d.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM d.t WHERE id > 1000"} {
+		mustExec(t, r.db[0], q)
+	}
+	for i := range 2 {
+		await.Until(t, func() bool { return r.rows(i+1, "SELECT EVENT_NAME FROM information_schema.EVENTS") == "e" }, "what the primary wrote on n%d", i+1)
+	}
+	r.errs()
+	return r
+}
+
+// errs lets the replica have transactions of its own.
+func (r *rebuilt) errs() {
+	r.Helper()
+	s := r.broken.Server
+	for _, q := range []string{"SET GLOBAL " + s.ReadOnlyVariable() + " = OFF", "CREATE DATABASE own", "CREATE TABLE own.x (id INT PRIMARY KEY)", "DELETE FROM d.t WHERE id = 2", "SET GLOBAL " + s.ReadOnlyVariable() + " = ON"} {
+		if err := r.broken.Exec(r.Context(), q); err != nil {
+			r.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// rows is a column of all rows.
+func (r *rebuilt) rows(node int, query string) string {
+	r.Helper()
+	list, err := r.db[node].QueryContext(r.Context(), query)
+	if err != nil {
+		return err.Error()
+	}
+	defer list.Close()
+	var out []string
+	for list.Next() {
+		var text string
+		if err := list.Scan(&text); err != nil {
+			r.Fatal(err)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+func (r *rebuilt) channel() read.ReplicaChannel {
+	r.Helper()
+	list, err := read.ReplicaChannels(r.Context(), r.broken)
+	if err != nil || len(list) != 1 {
+		r.Fatalf("channels: %v, %v", list, err)
+	}
+	return list[0]
+}
+
+func (r *rebuilt) args(command ...string) []string {
+	return append(append(append([]string{"replica"}, command...), r.dsns...), "--state", r.state)
+}
+
+func (r *rebuilt) risso(code int, command ...string) (out, said string) {
+	r.Helper()
+	got, out, said := call(r.T, r.args(command...)...)
+	if got != code {
+		r.Fatalf("%v: got %d, %s%s; want %d", command, got, out, said, code)
+	}
+	return out, said
+}
+
+// killed runs a command in another process, and kills that before a step.
+func (r *rebuilt) killed(step string, command ...string) {
+	r.Helper()
+	b, err := json.Marshal(r.args(command...))
+	if err != nil {
+		r.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRebuild$")
+	cmd.Env = append(os.Environ(), "RISSO_TEST_REBUILD="+string(b), "RISSO_TEST_REBUILD_STEP="+step)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	stood := false
+	for lines := bufio.NewScanner(out); !stood && lines.Scan(); {
+		if stood = lines.Text() == "stands before it"; !stood {
+			r.Log(lines.Text())
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil || !stood {
+		r.Fatalf("it did not come to %q: %v", step, err)
+	}
+	_ = cmd.Wait()
+}
+
+// before calls a function when a text is written that has some words.
+type before struct {
+	io.Writer
+	words string
+	do    func()
+}
+
+func (b before) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(b.words)) {
+		b.do()
+	}
+	return b.Writer.Write(p)
+}
+
+// rebuildCutOff is the process that is killed.
+func rebuildCutOff(t *testing.T, args string) {
+	var list []string
+	if err := json.Unmarshal([]byte(args), &list); err != nil {
+		t.Fatal(err)
+	}
+	stand := func() {
+		fmt.Println("stands before it")
+		<-t.Context().Done()
+	}
+	Main(t.Context(), list, screen.Streams{In: strings.NewReader(""), Out: os.Stderr, Err: before{os.Stdout, "risso: " + os.Getenv("RISSO_TEST_REBUILD_STEP"), stand}})
+	t.Fatal("it went on")
+}
+
+// TestRebuild: a replica with transactions of its own gets all of its data anew; what is refused; and what is left after a kill before each step that counts.
+func TestRebuild(t *testing.T) {
+	if args := os.Getenv("RISSO_TEST_REBUILD"); args != "" {
+		rebuildCutOff(t, args)
+		return
+	}
+	t.Parallel()
+	for _, spec := range []string{"mysql-9.7", "mariadb"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			r := rebuiltServers(t, spec)
+			r.refused()
+			r.interrupted()
+			r.cutOff()
+			r.isRebuilt()
+		})
+	}
+}
+
+func (r *rebuilt) refused() {
+	r.Helper()
+	for _, c := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{fault.Failed, []string{"rebuild", "n0"}, "replicates from nobody"},
+		{fault.Usage, []string{"rebuild", "nowhere"}, "no server nowhere was found; there are n0, n1, n2"},
+		{fault.Usage, []string{"rebuild", "n1", "--from", "nowhere"}, "no server nowhere was found"},
+		{fault.Failed, []string{"rebuild", "n1", "--from", "n1"}, "is n1 itself"},
+		{fault.Failed, []string{"rebuild", "n2", "--from", "n1"}, "n1 has transactions of its own (errant), which the copy would have as well"},
+		{fault.Usage, []string{"rebuild", "n1"}, "nothing was done: there is nobody to ask"},
+	} {
+		if _, said := r.risso(c.code, c.args...); !strings.Contains(said, c.want) {
+			r.Errorf("%v: %s; want %q", c.args, said, c.want)
+		}
+	}
+	out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run")
+	for _, want := range []string{"n1, which replicates from n0, is rebuilt from n2: a replica of the same source", "lost: transactions that only it has (errant): ", ": create own.x\n", ": delete d.t, 1 row\n", "not known: none was done from here yet"} {
+		if !strings.Contains(out, want) {
+			r.Errorf("the plan is %s; want %q", out, want)
+		}
+	}
+	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 3" {
+		r.Errorf("after all that was refused n1 has %s", got)
+	}
+}
+
+// asBefore wants that nothing happened to the replica.
+func (r *rebuilt) asBefore(when string) {
+	r.Helper()
+	ch := r.channel()
+	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 3" || !ch.SQLRunning || ch.Status.IORunning == "No" || strings.HasSuffix(ch.SourceHost, ".invalid") || r.rows(1, "SELECT @@GLOBAL."+r.broken.Server.ReadOnlyVariable()) != "1" {
+		r.Errorf("%s: n1 has %s, %+v; want that it is as before", when, got, ch.Status)
+	}
+}
+
+// interrupted: by a signal before the data are dropped, all goes back by itself.
+func (r *rebuilt) interrupted() {
+	r.Helper()
+	for _, step := range []string{"STOP", "drop"} {
+		ctx, cancel := context.WithCancel(r.Context())
+		var said bytes.Buffer
+		code := Main(ctx, r.args("rebuild", "n1", "--yes"), screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: before{&said, "risso: " + step, cancel}})
+		cancel()
+		if code != fault.Interrupted {
+			r.Errorf("interrupted before %s: got %d, %s", step, code, said.String())
+		}
+		r.asBefore("interrupted before " + step)
+	}
+}
+
+// cutOff: killed before the data are dropped, risso replica back puts it back; after that, nothing but another run does.
+func (r *rebuilt) cutOff() {
+	r.Helper()
+	r.killed("drop", "rebuild", "n1", "--yes")
+	if ch := r.channel(); !strings.HasSuffix(ch.SourceHost, ".rebuilding.invalid") || ch.SQLRunning {
+		r.Errorf("killed before drop: %+v; want that it points nowhere", ch.Status)
+	}
+	if _, said := r.risso(fault.Failed, "move", "n1", "--below", "n2"); !strings.Contains(said, "risso replica rebuild") {
+		r.Errorf("moved while it is rebuilt: %s", said)
+	}
+	r.risso(fault.OK, "back", "--yes")
+	r.asBefore("killed before drop")
+	r.killed("load", "rebuild", "n1", "--yes")
+	ch := r.channel()
+	if got := r.rows(1, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ('d', 'own')"); got != "" || !strings.HasSuffix(ch.SourceHost, ".rebuilding.invalid") || r.rows(1, "SELECT @@GLOBAL.read_only") != "1" {
+		r.Errorf("killed before load: n1 has %q, %+v; want that it is empty, read-only and points nowhere", got, ch.Status)
+	}
+	for _, args := range [][]string{{"attach", "n1", "--yes"}, {"back", "--yes"}, {"rebuild", "n1", "--dry-run"}} {
+		code, want := fault.OK, "goes on with what an earlier run has: a copy of n2"
+		switch args[0] {
+		case "attach":
+			code, want = fault.Failed, "n1 is being rebuilt, and has not all of its rows (risso replica rebuild n1 --dsn 'n0="
+		case "back":
+			want = "n1 is being rebuilt: risso replica rebuild n1 --dsn 'n0="
+		}
+		if out, said := r.risso(code, args...); !strings.Contains(out+said, want) {
+			r.Errorf("%v: %s%s; want %q", args, out, said, want)
+		}
+	}
+}
+
+// isRebuilt: it goes on, and is a replica like the others.
+func (r *rebuilt) isRebuilt() {
+	r.Helper()
+	for _, q := range []string{"CREATE USER later@'%' IDENTIFIED BY 'later1-Later'", "INSERT INTO d.t VALUES (4, 'd')"} { // after the copy
+		mustExec(r.T, r.db[0], q)
+	}
+	out, _ := r.risso(fault.OK, "rebuild", "n1", "--yes", "-o", "json")
+	var a replica.RebuildAnswer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || !a.Done || a.GoesOn == "" || a.Compare == nil || a.Compare.Counts.Equal != 1 {
+		r.Errorf("got %s, %v; want that it went on, is done, and equal", out, err)
+	}
+	ch := r.channel()
+	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 2 3 4" || !ch.SQLRunning || !ch.IORunning || !ch.GTID || r.rows(1, "SELECT @@GLOBAL."+r.broken.Server.ReadOnlyVariable()) != "1" {
+		r.Errorf("n1 has %s, %+v; want that it replicates, and is as read-only as before", got, ch.Status)
+	}
+	if got := r.rows(1, "SELECT STATUS FROM information_schema.EVENTS"); !strings.HasSuffix(got, "SIDE_DISABLED") {
+		r.Errorf("the event is %s", got)
+	}
+	if _, err := os.Stat(r.state + "/rebuild-n1"); !os.IsNotExist(err) {
+		r.Errorf("the copy is left: %v", err)
+	}
+	r.errs()
+	out, _ = r.risso(fault.OK, "rebuild", "n1", "--from", "n0", "--yes", "--compare", "sample")
+	if !strings.Contains(out, "from n0: it was asked for") || r.rows(1, "SELECT id FROM d.t ORDER BY id") != "1 2 3 4" {
+		r.Errorf("once more, from the source: %s", out)
+	}
+	if out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run"); !strings.Contains(out, "nothing that was seen says that it has to be rebuilt") {
+		r.Errorf("of one that is well: %s", out)
+	}
+}

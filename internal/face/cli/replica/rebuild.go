@@ -1,0 +1,252 @@
+package replica
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/avail/repoint"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
+)
+
+// rebuild is risso replica rebuild.
+type rebuild struct {
+	command
+	flags.Throttle
+	from, compare string
+	threads       int
+
+	q       repoint.RebuildQuestion
+	donor   *topology.Node
+	planned dump.Plan // what the donor has
+	answer  RebuildAnswer
+}
+
+func newRebuild(s screen.Streams) *cobra.Command {
+	c := &rebuild{}
+	cmd := &cobra.Command{
+		Use:   "rebuild REPLICA [--from SERVER]",
+		Short: "Give a broken or errant replica all of its data anew",
+		Long: `Replaces all that a replica has by a copy of another server: its source, or a replica of that one
+(--from; by default one that is level and has nothing of its own). Rows and definitions are read and
+loaded over the network: on neither machine is anything needed but a login. What only the replica has
+is lost; the plan names it.
+
+Until the copy is whole on this machine, the replica is left alone. Then it is made read-only and
+pointed at a name that leads nowhere, loses its data, is loaded, gets the GTIDs of the copy, and
+follows its source again, by the same account and settings. At the end rows and definitions are
+compared with the source's (--compare), and it is looked at for transactions of its own.
+
+If it is cut off before data are dropped, all is as before; after that the replica stays read-only
+and does not replicate, and the same command goes on. The account needs what risso backup needs on
+the server that is copied, and all privileges on the replica. See docs/replica-rebuild.md.
+
+` + fault.Help,
+		Example: `  risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --dry-run
+  risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --yes
+  risso replica rebuild db3:3306 --from db2:3306 --dsn 'risso@tcp(db1:3306)/' --max-rate 50MB`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+	}
+	c.bind(cmd, s)
+	fl := cmd.Flags()
+	fl.StringVar(&c.from, "from", "", "the server whose data it gets; default: a fit replica of the same source, or the source")
+	fl.IntVar(&c.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read, and load")
+	fl.StringVar(&c.compare, "compare", "all", "what is compared with the source at the end: all, sample (up to 20 tables) or none")
+	c.Throttle.Bind(cmd)
+	return cmd
+}
+
+func (c *rebuild) run(ctx context.Context, name string) error {
+	switch {
+	case !slices.Contains([]string{"all", "sample", "none"}, c.compare):
+		return fault.Usagef("--compare %q: all, sample or none", c.compare)
+	case c.threads < 1 || c.threads > 64:
+		return fault.Usagef("--threads %d: 1 to 64", c.threads)
+	}
+	if _, err := c.Limits(c.threads); err != nil {
+		return err
+	}
+	if err := c.ask(ctx, name); err != nil {
+		return err
+	}
+	f, err := c.choose(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := c.r.PrepareRebuild(c.q, c.from, f)
+	if err != nil {
+		return err
+	}
+	if b.Goes == "" {
+		if err := c.room(ctx, f); err != nil {
+			return err
+		}
+	}
+	c.tell(ctx, b, f)
+	if c.dryRun {
+		return c.command.answer(c.answer, nil)
+	}
+	if err := c.agreed(b.Replica.Name); err != nil {
+		return err
+	}
+	f.line = screen.NewProgress(c.Err)
+	defer f.line.End()
+	gate, err := c.Gate(ctx, c.threads+1, f.donor)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	f.gate = gate
+	err = b.Do(ctx)
+	f.line.End()
+	c.answer.Done, c.answer.Journal = err == nil, b.Journal
+	if err != nil {
+		c.answer.Error = err.Error()
+		return c.command.answer(c.answer, err)
+	}
+	fmt.Fprintf(c.told().Out, "%s is rebuilt: it replicates from %s, and has nothing of its own\njournal: %s\n", oneline.Of(b.Replica.Name), oneline.Of(b.Source.Name), b.Journal)
+	return c.command.answer(c.answer, c.verify(ctx, b, f))
+}
+
+// ask finds the servers, what an earlier run left, and what the topology does not tell.
+func (c *rebuild) ask(ctx context.Context, name string) error {
+	t, i, err := c.found(ctx, name)
+	if err != nil {
+		return err
+	}
+	left, err := c.r.LeftRebuild(ctx, &t.Nodes[i])
+	if err != nil {
+		return err
+	}
+	source := ""
+	if left != nil {
+		source = left.Source
+	} else if len(t.Nodes[i].Channels) == 1 {
+		source, _ = repoint.Attached(t.Nodes[i].Channels[0].Source)
+	}
+	if source != "" && t.At(i, source) < 0 { // a replica that points nowhere does not lead there
+		c.starts = append(c.starts, topology.Start{Address: source})
+		if t, err = c.look(ctx); err != nil {
+			return err
+		}
+		if i, err = node(t, name); err != nil {
+			return err
+		}
+	}
+	c.q = repoint.RebuildQuestion{Question: repoint.Question{Topology: t, Replica: i, Wait: c.wait}, Donor: -1, Left: left}
+	return c.q.Ask(ctx, c.r)
+}
+
+// choose finds the donor.
+func (c *rebuild) choose(ctx context.Context) (*copier, error) {
+	t := c.q.Topology
+	why := "it was asked for"
+	if c.from == "" && c.q.Left != nil && t.Find(c.q.Left.From) >= 0 {
+		c.from, why = c.q.Left.From, "the earlier run took it"
+	}
+	if c.from == "" {
+		c.q.Donor, why = repoint.ChooseDonor(c.q)
+	} else {
+		var err error
+		if c.q.Donor, err = node(t, c.from); err != nil {
+			return nil, err
+		}
+	}
+	if c.q.Donor < 0 {
+		v := repoint.JudgeRebuild(c.q)
+		return nil, repoint.Refused("rebuild "+t.Nodes[c.q.Replica].Name, v.Refused)
+	}
+	c.donor = &t.Nodes[c.q.Donor]
+	c.from, c.answer.Because = c.donor.Name, why
+	f := &copier{name: t.Nodes[c.q.Replica].Name, from: c.from, donor: c.targetOf(c.donor), node: c.targetOf(&t.Nodes[c.q.Replica]), threads: c.threads, logs: t.Nodes[c.q.Replica].Log.On, say: c.r.Say}
+	f.dir = folder(c.state, f.name)
+	v := repoint.JudgeRebuild(c.q)
+	if v.From >= 0 {
+		f.source = c.targetOf(&t.Nodes[v.From])
+	}
+	if left := c.q.Left; left != nil && left.Copy != nil && left.From == c.from {
+		c.takeUp(ctx, f, left)
+	}
+	return f, nil
+}
+
+// takeUp takes the copy of an earlier run, unless it is gone, or the source's logs do not lead on from it any more.
+func (c *rebuild) takeUp(ctx context.Context, f *copier, left *repoint.Rebuilding) {
+	anew := func(why string) {
+		c.r.Say("the copy of the earlier run is not used: " + why)
+		left.Copy, c.q.Copy = nil, nil
+	}
+	_, done, err := f.open(ctx)
+	if err != nil {
+		anew(err.Error())
+		return
+	}
+	done()
+	c.q.Copy = left.Copy
+	for _, r := range repoint.JudgeRebuild(c.q).Refused {
+		if r.Code == "purged" {
+			anew(r.Why)
+		}
+	}
+}
+
+// targetOf is how a node is asked, if it was seen.
+func (c *rebuild) targetOf(n *topology.Node) mysql.Target {
+	if len(n.Addresses) == 0 {
+		return mysql.Target{}
+	}
+	return c.r.Target(n.Addresses[0])
+}
+
+// room looks at what there is to copy, and refuses a folder that cannot hold it.
+func (c *rebuild) room(ctx context.Context, f *copier) error {
+	var err error
+	if c.planned, err = dump.MakePlan(ctx, dump.Options{Target: f.donor, Name: f.from, Threads: c.threads}); err != nil {
+		return fmt.Errorf("%s: %w", f.from, err)
+	}
+	var st unix.Statfs_t
+	at := c.state
+	for err = unix.Statfs(at, &st); errors.Is(err, os.ErrNotExist) && filepath.Dir(at) != at; err = unix.Statfs(at, &st) {
+		at = filepath.Dir(at) // it is made when it is needed
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", at, err)
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < c.planned.Bytes {
+		return fault.New(fault.Failed, "give another folder with --state", fmt.Errorf("%s has room for %s, and a copy of %s may need %s", c.state, digits.Bytes(free), f.from, digits.Bytes(c.planned.Bytes)))
+	}
+	return nil
+}
+
+// agreed asks for the name of the server that is about to lose its data.
+func (c *rebuild) agreed(name string) error {
+	if c.yes {
+		return nil
+	}
+	if !screen.OnTerminal(c.Err) {
+		return screen.Agreed(c.Streams, false) // it says how
+	}
+	fmt.Fprintf(c.Err, "%s loses all that it has. Type its name to go on: ", oneline.Of(name))
+	line, _ := bufio.NewReader(c.In).ReadString('\n') // the end of the input is a no
+	if strings.TrimSpace(line) != name {
+		return fault.New(fault.Failed, "", errors.New("nothing was done"))
+	}
+	return nil
+}
