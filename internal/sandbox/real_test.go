@@ -14,7 +14,6 @@ import (
 	"unsafe"
 
 	"github.com/rissodb/risso/internal/await"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/lack"
 )
 
@@ -188,33 +187,6 @@ func TestGalera(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, s.Nodes[1], "SELECT SUM(a) FROM test.t", "15")
-
-	// The whole cluster stops cleanly; the last one founds it again.
-	for _, n := range s.Nodes {
-		if err := n.Stop(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	last := s.Nodes[len(s.Nodes)-1]
-	if err := s.Nodes[0].Turn(ctx, TurnStart); err == nil || !strings.Contains(fleet.RemedyOf(err), "start node "+last.Name+" first") {
-		t.Errorf("the first to stop founds the cluster again: %v; want it refused", err)
-	}
-	turn := func(n *Node, do Turn) {
-		t.Helper()
-		if err := n.Turn(ctx, do); err != nil {
-			t.Fatal(err)
-		}
-	}
-	turn(last, TurnRestart)
-	turn(s.Nodes[0], TurnStart)
-	eventually(t, last, size, "2")
-	// After a crash of all there is no last one: any may be first.
-	turn(last, TurnKill)
-	turn(s.Nodes[0], TurnKill)
-	turn(last, TurnStart)
-	turn(s.Nodes[0], TurnStart)
-	eventually(t, s.Nodes[0], "SELECT SUM(a) FROM test.t", "15")
-	eventually(t, last, size, "2")
 }
 
 func mustFind(t *testing.T, spec string) Server {

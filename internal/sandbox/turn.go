@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"syscall"
-
-	"github.com/rissodb/risso/internal/fault"
+	"time"
 )
 
 // Turn is what is done with one node of a sandbox.
@@ -23,9 +23,16 @@ const (
 	TurnKill    Turn = "kill"    // let it crash
 )
 
+// Return says how a node of a cluster comes back: the arguments that it is started with, and whether it founds the cluster again; alone: no other member runs. An
+// error refuses it.
+type Return func(ctx context.Context, n *Node, alone bool) (args []string, founds bool, err error)
+
 // Turn stops, starts, restarts or kills the node; it returns when the server is gone or answers, and in a cluster when it is synced. A
-// node that is so already is left. Nobody else can work on the sandbox meanwhile.
-func (n *Node) Turn(ctx context.Context, t Turn) error {
+// node that is so already is left. Nobody else can work on the sandbox meanwhile. A node of a cluster joins members that run.
+func (n *Node) Turn(ctx context.Context, t Turn) error { return n.TurnBack(ctx, t, nil) }
+
+// TurnBack is Turn where nodes of a cluster come back as back says.
+func (n *Node) TurnBack(ctx context.Context, t Turn, back Return) error {
 	unlock, err := lockSandbox(ctx, n.sandbox.Dir, 0)
 	if err != nil {
 		return err
@@ -39,61 +46,52 @@ func (n *Node) Turn(ctx context.Context, t Turn) error {
 	if err != nil || t == TurnStop || t == TurnKill {
 		return err
 	}
-	if n.refresh() == StatePaused {
+	switch n.refresh() {
+	case StatePaused:
 		err := n.Kill(syscall.SIGCONT)
 		n.refresh()
 		return err
+	case StateRunning:
+		return nil
 	}
-	args, err := n.rejoin()
+	args, err := n.rejoin(ctx, back)
 	if err != nil {
 		return err
 	}
 	return n.Start(ctx, args...)
 }
 
-// rejoin returns the arguments by which a node comes back: the first of a cluster of which no member runs founds it again.
-func (n *Node) rejoin() ([]string, error) {
-	if n.Galera == nil {
+// rejoin returns the arguments by which a node comes back.
+func (n *Node) rejoin(ctx context.Context, back Return) ([]string, error) {
+	if n.Galera == nil || back == nil {
 		return nil, nil
 	}
-	for _, other := range n.sandbox.Nodes {
-		if other != n && other.refresh() != StateStopped {
-			return nil, nil
-		}
-	}
-	own, err := n.lastOfCluster()
-	if err != nil {
-		return nil, err
-	}
-	for i := len(n.sandbox.Nodes) - 1; i >= 0 && !own; i-- {
-		other := n.sandbox.Nodes[i]
-		o, err := other.lastOfCluster()
-		if err != nil {
-			return nil, err
-		}
-		if o {
-			return nil, fault.New(fault.Failed, fmt.Sprintf("start node %s first: it was the last to stop, so it has all changes", other.Name),
-				fmt.Errorf("no member of the cluster runs, and node %s may lack changes", n.Name))
-		}
+	alone := !slices.ContainsFunc(n.sandbox.Nodes, func(o *Node) bool { return o != n && o.refresh() != StateStopped })
+	args, founds, err := back(ctx, n, alone)
+	if err != nil || !founds {
+		return args, err
 	}
 	if err := n.allowFounding(); err != nil {
 		return nil, err
 	}
-	return []string{newCluster}, nil
+	return append([]string{newCluster}, args...), nil
 }
 
-var grastateSafe = regexp.MustCompile(`(?m)^safe_to_bootstrap:\s*1`)
+// Recover lets a server of a cluster that is stopped find its position, which it writes into its error log (--wsrep-recover).
+func (n *Node) Recover(ctx context.Context) error {
+	if err := n.unused(ctx); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, n.Program.Binary, "--defaults-file="+n.configPath(), "--datadir="+n.Datadir, "--wsrep-recover")
+	cmd.Env, cmd.Dir = n.Environ(), n.dir()
+	cmd.WaitDelay = 2 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("node %s: --wsrep-recover: %w: %s%s", n.Name, err, lastErrors(string(out)), n.logErrors())
+	}
+	return nil
+}
 
 func (n *Node) grastate() string { return filepath.Join(n.Datadir, "grastate.dat") }
-
-// lastOfCluster reports whether the node was the last of its cluster to stop, by what it has written; after a crash none was.
-func (n *Node) lastOfCluster() (bool, error) {
-	b, err := os.ReadFile(n.grastate())
-	if err != nil {
-		return false, fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	return grastateSafe.Match(b), nil
-}
 
 // allowFounding lets a node found its cluster again that was not the last to stop, or crashed: its data is the cluster's then.
 func (n *Node) allowFounding() error {

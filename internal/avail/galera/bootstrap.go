@@ -24,13 +24,23 @@ type Node struct {
 	View     *Gvwstate `json:"view,omitempty"`     // the last primary component that it was in; nil: unknown, or it was shut down in order
 	ID       string    `json:"id,omitempty"`       // its UUID in the group when it last ran
 	Problems []string  `json:"problems"`           // files that cannot be read
+	Blank    Blank     `json:"blank,omitempty"`    // why it names no history; "": it does, or has no grastate.dat
+	// Recovered is where the data of a node are whose grastate.dat names no history, by --wsrep-recover: for people; Galera does not go on from there.
+	Recovered Position `json:"recovered"`
 }
+
+// What tells a position.
+const (
+	fromGrastate = "grastate.dat"
+	fromLog      = "the error log, by --wsrep-recover"
+	fromPerson   = "--position"
+)
 
 // Down makes a Node of what is in a data directory: the texts of its files, "" for one that is not there, and the lines of its error logs, before being those that
 // are older than gvwstate.dat.
 func Down(name, datadir, grastate, gvwstate string, before, log []string) Node {
 	l := ReadLog(before, log)
-	n := Node{Name: name, Datadir: datadir, Position: Position{Seqno: -1}, AtLeast: l.AtLeast, ID: l.ID}
+	n := Node{Name: name, Datadir: datadir, Position: Position{Seqno: -1}, AtLeast: l.AtLeast, ID: l.ID, Recovered: Position{Seqno: -1}}
 	if n.Name == "" {
 		if n.Name = l.Name; n.Name == "" {
 			n.Name = datadir
@@ -53,17 +63,29 @@ func Down(name, datadir, grastate, gvwstate string, before, log []string) Node {
 		}
 	}
 	switch {
+	case n.Grastate != nil && n.Grastate.UUID == wsrep.Undefined:
+		n.Recovered = l.Recovered
+		n.Blank = blankOf(&n, &l)
 	case n.Grastate != nil && n.Grastate.Known():
-		n.Position, n.From = n.Grastate.Position, "grastate.dat"
+		n.Position, n.From = n.Grastate.Position, fromGrastate
 	case l.Recovered.Known():
-		n.Position, n.From = l.Recovered, "the error log, by --wsrep-recover"
+		n.Position, n.From = l.Recovered, fromLog
 	}
 	return n
 }
 
 // Running makes a Node of what a member says that answers. At is its address.
 func Running(s *wsrep.Status, at string) Node {
-	n := Node{Name: s.Name, Live: true, Primary: s.Primary(), Position: Position{s.StateUUID, s.Committed}, From: "the running server", ID: s.ID}
+	n := Node{Name: s.Name, Live: true, Primary: s.Primary(), Position: Position{s.StateUUID, s.Committed}, AtLeast: Position{Seqno: -1}, Recovered: Position{Seqno: -1}, From: "the running server", ID: s.ID}
+	switch {
+	case s.StateUUID != wsrep.Undefined:
+	case s.State == wsrep.Inconsistent:
+		n.Blank = BlankDiffers
+	case s.State == wsrep.Joining:
+		n.Blank = BlankCopy
+	default:
+		n.Blank = BlankUnknown
+	}
 	if n.Name == "" {
 		n.Name = at
 	}
@@ -79,7 +101,11 @@ func Running(s *wsrep.Status, at string) Node {
 
 // Told makes a Node of a position that a person found by --wsrep-recover.
 func Told(name string, p Position) Node {
-	return Node{Name: name, Position: p, AtLeast: p, From: "--position"}
+	n := Node{Name: name, Position: p, AtLeast: p, From: fromPerson, Recovered: Position{Seqno: -1}}
+	if p.UUID == wsrep.Undefined {
+		n.Blank, n.Recovered = BlankNew, p
+	}
+	return n
 }
 
 // Known is what a person says of a cluster.
@@ -110,8 +136,11 @@ type Decision struct {
 // Decide chooses the node that has all transactions that any has, or says what has to be known first. It never guesses: a node that was not seen may
 // have gone further, unless the views show that it had dropped out before.
 func Decide(nodes []Node, known Known) Decision {
-	d := Decision{Nodes: nodes, Position: Position{Seqno: -1}}
-	for _, n := range nodes {
+	d := Decision{Position: Position{Seqno: -1}}
+	if d.distinct(nodes); len(d.Refused) > 0 {
+		return d
+	}
+	for _, n := range d.Nodes {
 		if n.Primary {
 			d.refuse(n.Name+" is in a primary component: the cluster lives", "a second one would be a split brain", "start the nodes that are down as usual: they join it")
 			return d
@@ -128,9 +157,8 @@ func Decide(nodes []Node, known Known) Decision {
 	if best < 0 || len(d.Refused) > 0 {
 		switch {
 		case len(d.Refused) > 0:
-		case slices.ContainsFunc(nodes, func(n Node) bool { return n.Grastate != nil }):
-			d.refuse("no node has a history: the UUID in grastate.dat is all zeros", "they never were in a cluster, lost their state in a copy that broke off, or were started after a crash without their positions: which data are the newest, no number tells",
-				"compare the data; start the node whose data are to be kept as the first of a cluster, which begins a history; the others take a copy of all its data, and lose their own")
+		case slices.ContainsFunc(d.Nodes, func(n Node) bool { return n.Blank != "" }):
+			d.noHistory()
 		default:
 			d.refuse("no node tells a position", "no data directory of a member was given, or none has taken part in a cluster yet", "--datadir names a data directory, or a copy of grastate.dat, gvwstate.dat and the error log; --position what --wsrep-recover found")
 		}
@@ -139,8 +167,36 @@ func Decide(nodes []Node, known Known) Decision {
 	n := &d.Nodes[best]
 	d.Choice, d.Position = n.Name, n.Position
 	d.reasons(n, required)
+	if known.Nodes > 0 {
+		d.Reasons = append(d.Reasons, "counted as "+digits.Counted(len(d.Nodes), "node")+" of "+digits.Thousands(known.Nodes)+": "+strings.Join(d.names(), ", ")+"; if one of them is given twice, one was not seen")
+	}
 	d.steps(n)
 	return d
+}
+
+func (d *Decision) names() (list []string) {
+	for _, n := range d.Nodes {
+		list = append(list, n.Name)
+	}
+	return list
+}
+
+// distinct takes a node once that is given twice, as by a statement and a data directory: what runs tells more than its files.
+func (d *Decision) distinct(nodes []Node) {
+	for _, n := range nodes {
+		i := slices.IndexFunc(d.Nodes, func(o Node) bool {
+			return n.ID != "" && n.ID == o.ID || n.Datadir != "" && n.Datadir == o.Datadir
+		})
+		switch {
+		case i >= 0 && n.Live:
+			d.Nodes[i] = n
+		case i >= 0:
+		case slices.Contains(d.names(), n.Name):
+			d.refuse("two nodes are called "+n.Name, "if they are one, another one may not have been seen", "leave one of them out, or tell them apart: --datadir NAME=DIR")
+		default:
+			d.Nodes = append(d.Nodes, n)
+		}
+	}
 }
 
 func (d *Decision) refuse(what, why, remedy string) {
@@ -156,11 +212,19 @@ func howToRecover(n Node) string {
 		" as the user that owns it (mysqld in place of mariadbd; with the server's other options): it writes the position and ends; risso galera bootstrap then reads it"
 }
 
+// history is the one that a node's data are of, "" or all zeros if that is not known.
+func (n *Node) history() string {
+	if n.mayHave() && n.Recovered.Known() {
+		return n.Recovered.UUID
+	}
+	return n.Position.UUID
+}
+
 // histories finds nodes whose data do not come from one cluster.
 func (d *Decision) histories() {
 	var uuids []string
 	for _, n := range d.Nodes {
-		if u := n.Position.UUID; u != "" && u != wsrep.Undefined && !slices.Contains(uuids, u) {
+		if u := n.history(); u != "" && u != wsrep.Undefined && !slices.Contains(uuids, u) {
 			uuids = append(uuids, u)
 		}
 	}
@@ -171,7 +235,7 @@ func (d *Decision) histories() {
 	for _, u := range uuids {
 		var names []string
 		for _, n := range d.Nodes {
-			if n.Position.UUID == u {
+			if n.history() == u {
 				names = append(names, n.Name)
 			}
 		}
@@ -232,17 +296,15 @@ func (d *Decision) furthest(known Known) (best int, required []int, again string
 	if len(d.Refused) > 0 {
 		return -1, nil, ""
 	}
-	switch {
-	case safe >= 0 && best >= 0 && d.Nodes[best].Position.Seqno > d.Nodes[safe].Position.Seqno && d.Nodes[safe].Position.Known():
-		d.refuse(fmt.Sprintf("%s says that it was the last to stop (safe_to_bootstrap: 1, at %d), and %s has gone further (%d)", d.Nodes[safe].Name, d.Nodes[safe].Position.Seqno, d.Nodes[best].Name, d.Nodes[best].Position.Seqno),
-			"only one of both can be true: somebody may have set the mark by hand", "if it was set by hand, set safe_to_bootstrap: 0 in grastate.dat of "+d.Nodes[safe].Name+", and ask again")
-		return -1, nil, ""
-	case safe >= 0:
-		if !d.Nodes[safe].Position.Known() { // it was alone, and crashed
-			d.unknown([]int{safe})
+	if safe >= 0 {
+		required = []int{safe}
+		if d.unknown(required); len(d.Refused) == 0 { // unknown: it was alone, and crashed
+			d.contradicted(safe)
+		}
+		if d.stale(required); len(d.Refused) > 0 {
 			return -1, nil, ""
 		}
-		return safe, []int{safe}, ""
+		return safe, required, ""
 	}
 	all := make([]int, len(d.Nodes))
 	for i := range all {
@@ -276,7 +338,62 @@ func (d *Decision) furthest(known Known) (best int, required []int, again string
 		again = d.again(missing, seen)
 	}
 	d.unknown(required)
+	d.stale(required)
+	d.blanks(required, best)
 	return best, required, again
+}
+
+// contradicted refuses if another node shows that the one with the mark was not the last: it has gone further, or took part in a view without it.
+func (d *Decision) contradicted(safe int) {
+	s := &d.Nodes[safe]
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		at := n.Position
+		for _, p := range []Position{n.AtLeast, n.Recovered} {
+			if p.UUID == s.Position.UUID && p.Seqno > at.Seqno {
+				at = p
+			}
+		}
+		what := ""
+		switch {
+		case i == safe:
+			continue
+		case at.UUID == s.Position.UUID && at.Seqno > s.Position.Seqno:
+			what = fmt.Sprintf("%s has gone further (%d)", n.Name, at.Seqno)
+		case n.View != nil && d.without(n.View, safe):
+			what = n.Name + " took part in a view after that, without it"
+		default:
+			continue
+		}
+		d.refuse(fmt.Sprintf("%s says that it was the last to stop (safe_to_bootstrap: 1, at %d), and %s", s.Name, s.Position.Seqno, what),
+			"only one of both can be true: somebody may have set the mark by hand", "if it was set by hand, set safe_to_bootstrap: 0 in grastate.dat of "+s.Name+", and ask again")
+		return
+	}
+}
+
+// without reports whether a view was one without the node at i: where its ID is not known, all others of the view have to be.
+func (d *Decision) without(v *Gvwstate, i int) bool {
+	if id := d.Nodes[i].ID; id != "" {
+		return !slices.Contains(v.Members, id)
+	}
+	return !slices.ContainsFunc(v.Members, func(id string) bool {
+		return !slices.ContainsFunc(d.Nodes, func(n Node) bool { return n.ID == id })
+	})
+}
+
+// stale refuses where a number is older than what the node's own error log speaks of.
+func (d *Decision) stale(required []int) {
+	for _, i := range required {
+		n := d.Nodes[i]
+		if !n.Position.Known() || n.AtLeast.UUID != n.Position.UUID || n.AtLeast.Seqno <= n.Position.Seqno || n.From == fromLog {
+			continue
+		}
+		remedy := "ask --wsrep-recover again"
+		if n.From == fromGrastate {
+			remedy = "copy both again, with their times (cp -p); if grastate.dat itself is so, set seqno: -1 in it, and " + howToRecover(n)
+		}
+		d.refuse(fmt.Sprintf("%s is at %d by %s, and its error log says that it was at %d", n.Name, n.Position.Seqno, n.From, n.AtLeast.Seqno), "one of both is old, or of another node", remedy)
+	}
 }
 
 // latest is the node whose view needs the fewest others to be known: those that had dropped out before are in older views only. -1: none has a view.
@@ -323,7 +440,7 @@ func (d *Decision) safe() int {
 func (d *Decision) unknown(required []int) {
 	for _, i := range required {
 		n := d.Nodes[i]
-		if n.Position.Known() || n.Position.UUID == wsrep.Undefined || n.Position.UUID == "" && n.Grastate == nil && len(n.Problems) == 0 && n.View == nil && n.From == "" && !n.AtLeast.Known() && n.Datadir == "" {
+		if n.Position.Known() || n.Blank != "" || n.Position.UUID == "" && n.Grastate == nil && len(n.Problems) == 0 && n.View == nil && n.From == "" && !n.AtLeast.Known() && n.Datadir == "" {
 			continue
 		}
 		what := n.Name + " does not tell where it is: it did not stop in order (seqno -1)"
@@ -342,7 +459,7 @@ func (d *Decision) again(missing []string, seen []int) string {
 	first := d.Nodes[seen[0]].View
 	for _, i := range seen {
 		n := d.Nodes[i]
-		if n.Live || n.View == nil || first == nil || n.View.View != first.View || n.View.Maker != first.Maker || !slices.Equal(n.View.Members, first.Members) {
+		if n.Live || n.Blank != "" || n.View == nil || first == nil || n.View.View != first.View || n.View.Maker != first.Maker || !slices.Equal(n.View.Members, first.Members) {
 			return ""
 		}
 	}
@@ -368,8 +485,16 @@ func (d *Decision) reasons(n *Node, required []int) {
 	for i, o := range d.Nodes {
 		switch {
 		case o.Name == n.Name && o.Datadir == n.Datadir:
-		case o.Position.UUID == wsrep.Undefined:
-			say("%s has no data of a cluster", o.Name)
+		case o.Blank == BlankNew:
+			say("%s: %s", o.Name, o.Blank.words())
+		case o.Blank != "" && slices.Contains(required, i):
+			text := o.Name + ": " + o.Blank.words()
+			if o.Recovered.Known() {
+				text += fmt.Sprintf("; its data are at %d", o.Recovered.Seqno)
+			}
+			say("%s; it takes a copy of all data", text)
+		case o.Blank == "" && o.Position.Known() && o.From == fromLog && o.AtLeast.UUID == o.Position.UUID && o.AtLeast.Seqno > o.Position.Seqno:
+			say("%s was at %d, and is at %d: it lost its last transactions in the crash (innodb_flush_log_at_trx_commit is not 1?)", o.Name, o.AtLeast.Seqno, o.Position.Seqno)
 		case !o.Position.Known() && !slices.Contains(required, i):
 			say("%s dropped out before: the last view did not have it", o.Name)
 		case o.Position.Known() && o.Position.Seqno == n.Position.Seqno:
@@ -398,10 +523,7 @@ func (d *Decision) steps(n *Node) {
 	}
 	d.Steps = append(d.Steps, "make sure that no server of the cluster runs, on any node")
 	if !n.Safe {
-		d.Steps = append(d.Steps, "on "+n.Name+": sed -i 's/^safe_to_bootstrap: 0/safe_to_bootstrap: 1/' "+fleet.ShellWord(strings.TrimSuffix(n.Datadir, "/")+"/grastate.dat"))
-		if n.Datadir == "" {
-			d.Steps[len(d.Steps)-1] = "on " + n.Name + ": set safe_to_bootstrap: 1 in grastate.dat of its data directory"
-		}
+		d.Steps = append(d.Steps, "on "+n.Name+": "+n.mark())
 	}
 	d.Steps = append(d.Steps, "on "+n.Name+", and on no other, start it as the first of the cluster, in the one way that is its packaging's",
 		"start the other nodes, one after the other, as usual")

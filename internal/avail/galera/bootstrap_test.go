@@ -44,6 +44,13 @@ func TestDecide(t *testing.T) {
 		return node(n, grastate(historyA, -1, 0), gvwstate(n, view, members...))
 	}
 	stopped := func(n, seqno, safe int) Node { return node(n, grastate(historyA, seqno, safe), "") }
+	marked := func(n, seqno int) Node {
+		return node(n, grastate(historyA, seqno, 1), "", "WSREP: ####### My UUID: "+memberID(n))
+	}
+	tell := func(n Node, seqno int64) Node {
+		n.Tell(Position{historyA, seqno})
+		return n
+	}
 	live := func(n, seqno int, primary bool, members ...int) Node {
 		s := wsrep.Status{Name: fmt.Sprint("n", n), ID: memberID(n), StateUUID: historyA, ClusterUUID: historyA, Committed: int64(seqno), ClusterStatus: map[bool]string{true: "Primary", false: "non-Primary"}[primary]}
 		for _, m := range members {
@@ -77,6 +84,16 @@ func TestDecide(t *testing.T) {
 		{name: "an operator marks an empty node (mariadb-operator 1701, resource-agents 1323)", nodes: []Node{node(1, grastate(wsrep.Undefined, -1, 1), ""), crashed(2, 60, 4, 2, 3), crashed(3, 61, 4, 2, 3)}, want: "n3 61"},
 		{name: "the first of all is started first (kubeblocks-addons 2996)", nodes: []Node{crashed(1, 7, 2, 1, 2, 3), crashed(2, 8, 3, 2, 3), crashed(3, 9, 3, 2, 3)}, want: "n3 9"},
 		{name: "the mark was set by hand on the wrong one", nodes: []Node{stopped(1, 10, 1), stopped(2, 12, 0)}, want: "n1 says that it was the last to stop (safe_to_bootstrap: 1, at 10), and n2 has gone further (12)"},
+		{name: "the mark was set by hand, and the others crashed later, at unknown places", nodes: []Node{marked(1, 400), silent(2, 4, 2, 3), silent(3, 4, 2, 3)}, want: "n1 says that it was the last to stop (safe_to_bootstrap: 1, at 400), and n2 took part in a view after that, without it"},
+		{name: "the same, and its name in the group is not known", nodes: []Node{stopped(1, 400, 1), silent(2, 4, 2, 3), silent(3, 4, 2, 3)}, want: "n2 took part in a view after that, without it"},
+		{name: "the same, and the others' logs speak of more", nodes: []Node{stopped(1, 400, 1), node(2, grastate(historyA, -1, 0), "", "WSREP: IST received: "+historyA+":850")}, want: "n2 has gone further (850)"},
+		{name: "the mark is true: the other crashed while it was there", nodes: []Node{marked(1, 400), silent(2, 4, 1, 2)}, want: "n1 400"},
+		{name: "the mark is true, and its name in the group is not known", nodes: []Node{stopped(1, 400, 1), silent(2, 4, 1, 2)}, want: "n1 400"},
+		{name: "an old copy of grastate.dat", nodes: []Node{node(1, grastate(historyA, 400, 1), "", "WSREP: IST received: "+historyA+":900")}, want: "n1 is at 400 by grastate.dat, and its error log says that it was at 900"},
+		{name: "a position by hand that is too low", nodes: []Node{tell(node(1, grastate(historyA, -1, 0), gvwstate(1, 3, 1), "WSREP: IST received: "+historyA+":900"), 400)}, want: "n1 is at 400 by --position, and its error log says that it was at 900"},
+		{name: "given twice, by its data directory and by a statement", nodes: []Node{crashed(1, 99, 3, 1, 2), live(1, 100, false, 1, 2)}, known: Known{Nodes: 2}, want: "1 node of 2 not seen"},
+		{name: "a data directory given twice", nodes: []Node{stopped(1, 10, 0), Down("other", "/d1", grastate(historyA, 10, 0), "", nil, nil)}, known: Known{Nodes: 2}, want: "1 node of 2 not seen"},
+		{name: "two of one name", nodes: []Node{stopped(1, 10, 0), Down("n1", "/d7", grastate(historyA, 12, 0), "", nil, nil)}, known: Known{Nodes: 2}, want: "two nodes are called n1"},
 		{name: "two say that they were the last", nodes: []Node{stopped(1, 10, 1), stopped(2, 12, 1)}, want: "n1 and n2 both say"},
 		{name: "one was alone, and crashed", nodes: []Node{node(1, grastate(historyA, -1, 1), gvwstate(1, 9, 1)), stopped(2, 12, 0)}, want: "n1 does not tell where it is"},
 		{name: "that one, recovered", nodes: []Node{node(1, grastate(historyA, -1, 1), gvwstate(1, 9, 1), recovered(historyA, 15)...), stopped(2, 12, 0)}, want: "n1 15"},

@@ -121,20 +121,29 @@ type Log struct {
 	AtLeast Position `json:"at_least"`
 	Name    string   `json:"name,omitempty"` // wsrep_node_name
 	ID      string   `json:"id,omitempty"`   // its UUID in the group when it last ran
+	// Synced is where the group was when the node last came to it and was level; known: in a group with a history.
+	Synced  Position `json:"synced"`
+	Copying bool     `json:"copying"` // it asked for the state of another, and does not say that it has it
+	Differs bool     `json:"differs"` // the others found that its data differ from theirs
 }
 
 var (
 	logRecovered = pattern.Lazy(`WSREP: Recovered position:? *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
 	logTakesPart = pattern.Lazy(`WSREP: (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED|Member [0-9.]+ \(.*\) synced with group|Receiving IST|IST received|SST received)`)
 	logBegan     = pattern.Lazy(`WSREP: Loading provider .* initial position: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
-	logPlaces    = pattern.Lazy(`WSREP: (?:Server \S+ connected to cluster at position|Setting GCS initial position to|Found saved state:|IST received:|SST received:|New cluster view: global state:|wsrep_sst_received: Received SST, position|Recovered position from storage:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logPlaces    = pattern.Lazy(`WSREP: (?:Setting GCS initial position to|Found saved state:|IST received:|SST received:|wsrep_sst_received: Received SST, position|Recovered position from storage:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logGroup     = pattern.Lazy(`WSREP: (?:Server \S+ connected to cluster at position|New cluster view: global state:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logLevel     = pattern.Lazy(`WSREP: (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED)`)
+	logAsks      = pattern.Lazy(`WSREP: (?:State transfer required|Requesting state transfer)`)
+	logHas       = pattern.Lazy(`WSREP: (?:SST received:|IST received|Receiving IST|Installed new state from SST|wsrep_sst_received: Received SST)`)
+	logDiffers   = pattern.Lazy(`WSREP: (?:Inconsistency detected|Node consistency compromi[sz]ed)`)
 	logName      = pattern.Lazy(`WSREP: Server (\S+) (?:connected to cluster at position|synced with group)`)
 	logOwn       = pattern.Lazy(`WSREP: #+ My UUID: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})`)
 )
 
 // ReadLog reads the lines of error logs: first those that ended before the node last took part, in which what was recovered does not count any more.
 func ReadLog(before, lines []string) Log {
-	l := Log{Recovered: Position{Seqno: -1}, AtLeast: Position{Seqno: -1}}
+	l := Log{Recovered: Position{Seqno: -1}, AtLeast: Position{Seqno: -1}, Synced: Position{Seqno: -1}}
 	l.read(before)
 	l.Recovered = Position{Seqno: -1}
 	l.read(lines)
@@ -147,6 +156,7 @@ func (l *Log) read(lines []string) {
 			l.AtLeast = p
 		}
 	}
+	group := l.Synced
 	for _, line := range lines {
 		if !strings.Contains(line, "WSREP") {
 			continue
@@ -175,5 +185,29 @@ func (l *Log) read(lines []string) {
 		if logTakesPart().MatchString(line) {
 			l.Recovered = Position{Seqno: -1} // it has gone on from there
 		}
+		if l.state(line, &group) {
+			reach(group.String()) // it was there too once it was level
+		}
 	}
+}
+
+// state follows in what state the node was last, and reports whether it became level. group is where the group was when the node came to it.
+func (l *Log) state(line string, group *Position) (level bool) {
+	if m := logGroup().FindStringSubmatch(line); m != nil {
+		if p, err := ParsePosition(m[1]); err == nil {
+			*group = p
+		}
+	}
+	switch {
+	case logLevel().MatchString(line):
+		l.Synced, l.Copying, l.Differs = *group, false, false
+		return true
+	case logAsks().MatchString(line):
+		l.Copying, l.Differs = true, false
+	case logHas().MatchString(line):
+		l.Copying = false
+	case logDiffers().MatchString(line):
+		l.Differs = true
+	}
+	return false
 }

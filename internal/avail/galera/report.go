@@ -289,7 +289,7 @@ func (r *Report) nonPrimary(m *Member) {
 	}
 	var lost []string
 	for _, p := range s.Members {
-		if p.ID != s.ID && !slices.ContainsFunc(r.Members, func(o Member) bool { return o.Status != nil && o.Status.ID == p.ID }) {
+		if p.ID != s.ID && p.Address != "" && !slices.ContainsFunc(r.Members, func(o Member) bool { return o.Status != nil && o.Status.ID == p.ID }) {
 			lost = append(lost, p.Name)
 		}
 	}
@@ -300,9 +300,20 @@ func (r *Report) nonPrimary(m *Member) {
 		f.Advice = "if one has to be bootstrapped, then " + best.Name + fmt.Sprintf(", which is at %d, and not this", best.Status.Committed)
 		return
 	}
+	unseen := r.names(func(o *Member) bool { return !o.Seen && !o.Arbitrator })
+	if len(lost) > 0 || len(unseen) > 0 || len(s.Members) == 0 {
+		f.Advice = "start the nodes that are down: with a majority of the last primary component it is primary again by itself. If they cannot come, risso galera bootstrap, with their data directories, says which node, if any, may be bootstrapped: "
+		switch {
+		case len(lost)+len(unseen) == 0:
+			f.Advice += "who else was in its last primary component is not known (GRANT SELECT ON mysql.wsrep_cluster_members)"
+		default:
+			f.Advice += "one that was not seen may live, or have gone further"
+		}
+		return
+	}
 	f.Statement, f.Effect, f.Sure = wsrep.Bootstrap, wsrep.BootstrapOnly, fleet.Likely
-	f.Doubt = "a node that was not seen may live, or have gone further: two primary components are a split brain"
-	f.Advice = "start the nodes that are down: with a majority of the last primary component it is primary again by itself; if they cannot come, be sure that none of them takes statements"
+	f.Doubt = "a node that nobody knows of may live, or have gone further: two primary components are a split brain"
+	f.Advice = "mend the network between them: with a majority of the last primary component it is primary again by itself"
 }
 
 // furthest is the member that was seen with the highest number, the first of several; there is one.

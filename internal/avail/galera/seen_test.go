@@ -200,6 +200,29 @@ func TestJudge(t *testing.T) {
 			t.Errorf("got %v to be bootstrapped, quorum %+v; want %s, and none", bootstraps, r.Quorum, want)
 		}
 	}
+	// Two of three are seen: the third may live, or have gone further.
+	for _, seen := range []bool{true, false} {
+		list = three(func(_ int, before, after *wsrep.Status) {
+			for _, s := range []*wsrep.Status{before, after} {
+				s.ClusterStatus = "non-Primary"
+				if seen {
+					s.Members = nil // the account may not read them
+				}
+			}
+		})
+		if !seen {
+			list[2].Before, list[2].After = nil, nil
+		}
+		r = judge(list)
+		for _, f := range r.Findings {
+			if f.ID == "galera.non_primary" && f.Statement != "" {
+				t.Errorf("it may not be bootstrapped: got %+v", f)
+			}
+		}
+		if f := finding(r, "galera.non_primary"); f == nil || !strings.Contains(f.Advice, "risso galera bootstrap") {
+			t.Errorf("got %+v; want risso galera bootstrap", f)
+		}
+	}
 	// A small gcache under load.
 	r = judge(three(func(_ int, _, after *wsrep.Status) { after.Bytes = 1 << 20 }))
 	if f := finding(r, "galera.gcache"); f == nil || !strings.Contains(f.What, "room for 2 min") || !strings.Contains(f.Advice, "gcache.size=2G") || len(f.Servers) != 3 {

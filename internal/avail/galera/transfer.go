@@ -58,6 +58,15 @@ func Forecast(n Node, members []wsrep.Status, all bool) Transfer {
 	case history == "" || last < 0:
 		t.Words = "no member of a primary component was seen, so there is no donor"
 		return t
+	case n.Blank != "":
+		t.Kind, t.Words = SST, n.Blank.words()+": a copy of all data (SST), from whatever position it is started"
+		if n.Blank == BlankNew {
+			t.Words = n.Blank.words() + ": a copy of all data"
+		}
+		if n.mayHave() && n.Recovered.Known() && (n.Recovered.UUID != history || n.Recovered.Seqno > last) {
+			t.Words += "; its own data are at " + n.Recovered.String() + ", which the cluster does not have: keep a copy of them first"
+		}
+		return t
 	case n.Position.UUID == wsrep.Undefined || n.Position.UUID == "" && n.Grastate == nil && n.From == "":
 		t.Kind, t.Words = SST, "it has no data of a cluster: a copy of all data"
 		return t

@@ -12,11 +12,15 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Synced is the wsrep_local_state of a member that takes part.
-const Synced = 4
+// Values of wsrep_local_state.
+const (
+	Joining      = 1 // it takes the state of another
+	Synced       = 4 // it takes part
+	Inconsistent = 5 // the others found that its data differ from theirs
+)
 
 // states are the numbers of wsrep_local_state. Source: Galera documentation, "Galera Status Variables".
-var states = map[int]string{0: "Undefined", 1: "Joining", 2: "Donor/Desynced", 3: "Joined", Synced: "Synced", 5: "Error", 6: "Max"}
+var states = map[int]string{0: "Undefined", Joining: "Joining", 2: "Donor/Desynced", 3: "Joined", Synced: "Synced", Inconsistent: "Error", 6: "Max"}
 
 // State is a wsrep_local_state in the server's words; "" for a number that none has.
 func State(number int) string { return states[number] }

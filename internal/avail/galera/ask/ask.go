@@ -288,8 +288,15 @@ func Datadir(argument string, logs []string) (galera.Node, error) {
 	if grastate == "" && gvwstate == "" && len(before)+len(lines) == 0 {
 		return galera.Node{}, fleet.WithRemedy(fmt.Errorf("%s has no grastate.dat, gvwstate.dat or error log", dir), "name the data directory of a node of the cluster, or a copy of these files")
 	}
-	return galera.Down(name, dir, grastate, gvwstate, before, lines), nil
+	n := galera.Down(name, dir, grastate, gvwstate, before, lines)
+	if _, err := os.Stat(filepath.Join(dir, sstInProgress)); err == nil && n.Blank != "" {
+		n.Blank = galera.BlankCopy
+	}
+	return n, nil
 }
+
+// sstInProgress is a file that the scripts of MariaDB and Percona keep while they copy another node's data into a data directory.
+const sstInProgress = "sst_in_progress"
 
 // logsOf are the lines of a node's error logs: before, of those that were last written to before its last view was, which is when it last took part.
 func logsOf(dir string, logs []string) (before, lines []string, err error) {

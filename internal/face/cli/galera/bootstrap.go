@@ -107,15 +107,15 @@ func (c *bootstrap) told(list []galera.Node) ([]galera.Node, error) {
 		if !ok || name == "" || err != nil {
 			return nil, fault.Usagef("--position %q: write it as NAME=UUID:SEQNO", text)
 		}
-		told := galera.Told(name, p)
 		found := false
 		for i := range list {
 			if list[i].Name == name {
-				list[i].Position, list[i].From, found = told.Position, told.From, true
+				list[i].Tell(p)
+				found = true
 			}
 		}
 		if !found {
-			list = append(list, told)
+			list = append(list, galera.Told(name, p))
 		}
 	}
 	return list, nil

@@ -24,7 +24,7 @@ var turns = []struct {
 	state             sandbox.State // that it has afterwards; in which nothing is to do
 }{
 	{sandbox.TurnStop, "Shut one server of a sandbox down", "Shuts a node down cleanly, and waits until it is gone. Its data stays.", "stopped", sandbox.StateStopped},
-	{sandbox.TurnStart, "Start a server of a sandbox that is stopped", "Starts a node that is stopped, with its data, on its port, and waits until it answers; one of a\ncluster until it is synced. If no other member of its cluster runs, it founds the cluster again.", "runs", sandbox.StateRunning},
+	{sandbox.TurnStart, "Start a server of a sandbox that is stopped", "Starts a node that is stopped, with its data, on its port, and waits until it answers; one of a\ncluster until it is synced. If no other member of its cluster runs, it founds the cluster again, and is\nrefused if another one has changes that it lacks.", "runs", sandbox.StateRunning},
 	{sandbox.TurnRestart, "Stop and start a server of a sandbox", "Shuts a node down cleanly and starts it again, as stop and start do.", "runs again", ""},
 	{sandbox.TurnKill, "Let a server of a sandbox crash", "Ends a node by SIGKILL, as a crash would. Its data stays; start makes it recover.", "killed", sandbox.StateStopped},
 }
@@ -56,7 +56,7 @@ func newSandboxTurnCmds(output *string) (list []*cobra.Command) {
 					return err
 				}
 				was := n.State
-				if err := turnNode(ctx, n, t.turn); err != nil {
+				if err := turnNode(ctx, s, n, t.turn); err != nil {
 					return err
 				}
 				if *output == "json" {
@@ -77,8 +77,8 @@ func newSandboxTurnCmds(output *string) (list []*cobra.Command) {
 }
 
 // turnNode does it; what breaks off says in which state the node is.
-func turnNode(ctx context.Context, n *sandbox.Node, t sandbox.Turn) error {
-	err := n.Turn(ctx, t)
+func turnNode(ctx context.Context, s *sandbox.Sandbox, n *sandbox.Node, t sandbox.Turn) error {
+	err := n.TurnBack(ctx, t, cluster{s}.back)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted; risso sandbox list shows in which state it is: %w", err)
 	}
