@@ -26,11 +26,12 @@ type Channel struct {
 	Source     string // host:port
 	SourceUUID string // "" if it never answered, and where the source has none
 	SourceID   string // server_id; "" or "0" if it never answered
+	Elsewhere  bool   // its address was asked, so that a server which does not answer there is another one
 }
 
 // Source is the index of the server that servers[i] replicates from by a channel: the one with that UUID; or else, as it never answered, has none,
-// or several have the same, the one to which the address leads; or else the one with that server_id and port. It is -1 if there is none, or nobody knows
-// which of two it is.
+// or several have the same, the one to which the address leads; or else, if nobody asked at the address, the one with that server_id, unless that is the default,
+// and port. It is -1 if there is none, or nobody knows which of two it is.
 func Source(servers []Server, i int, ch Channel) int {
 	if ch.SourceUUID != "" {
 		if s := only(servers, i, func(s Server) bool { return strings.EqualFold(s.UUID, ch.SourceUUID) }); s >= 0 {
@@ -47,12 +48,15 @@ func Source(servers []Server, i int, ch Channel) int {
 		fits = fits || is
 		return is
 	})
-	if s >= 0 || fits || !known || ch.SourceUUID != "" {
+	if s >= 0 || fits || !known || ch.Elsewhere || ch.SourceID == defaultID || ch.SourceUUID != "" {
 		return s
 	}
 	_, port, _ := net.SplitHostPort(ch.Source)
 	return only(servers, i, func(s Server) bool { return s.ID == ch.SourceID && port == strconv.Itoa(s.Port) })
 }
+
+// defaultID is the server_id of servers for which nobody set one.
+const defaultID = "1"
 
 // only is the one server but i for which f holds, or -1.
 func only(servers []Server, i int, f func(Server) bool) int {

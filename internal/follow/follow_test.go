@@ -27,6 +27,8 @@ func TestSource(t *testing.T) {
 		{"two with one UUID, address unknown", []Server{r, a, twin}, Channel{Source: "vip:3306", SourceUUID: "ua"}, -1},
 		{"by server_id and port, behind another address", []Server{r, a, maria}, Channel{Source: "proxy:3307", SourceID: "5"}, 2},
 		{"by server_id, another port", []Server{r, a, maria}, Channel{Source: "proxy:3399", SourceID: "5"}, -1},
+		{"by server_id and port, where another one is at its address, or nobody", []Server{r, a, maria}, Channel{Source: "proxy:3307", SourceID: "5", Elsewhere: true}, -1},
+		{"by a server_id that nobody set", []Server{r, {NoUUID: true, ID: "1", Port: 3306}}, Channel{Source: "proxy:3306", SourceID: "1"}, -1},
 		{"two with one server_id, by address", []Server{r, maria, copied}, Channel{Source: "[FD00::7]:3307", SourceID: "5"}, 2},
 		{"two with one server_id", []Server{r, maria, copied}, Channel{Source: "proxy:3307", SourceID: "5"}, -1},
 		{"its own machine", []Server{r, a, b}, Channel{Source: "127.0.0.1:3306"}, 1},

@@ -119,3 +119,15 @@ func (s Server) GivesKeys() bool { return s.AtLeast(80030, fleet.Never) }
 // HitsAreSelects reports whether Com_select counts SELECTs that the query cache answered. It does not, where there is one: MySQL manual 5.7,
 // "Query Cache Status and Maintenance"; MariaDB since 10.1 documents the same.
 func (s Server) HitsAreSelects() bool { return s.MariaDB() }
+
+// UnblockHosts lets hosts connect again that the server blocks because of many connection errors; "" if it is not known what the server is. Sources: MySQL
+// manual, "FLUSH Statement" (FLUSH HOSTS went with 8.4) and "The host_cache Table"; MariaDB documentation, "FLUSH".
+func (s Server) UnblockHosts() string {
+	switch {
+	case s.Number == 0:
+		return ""
+	case s.AtLeast(80023, fleet.Never):
+		return "TRUNCATE TABLE performance_schema.host_cache"
+	}
+	return "FLUSH HOSTS"
+}

@@ -24,15 +24,16 @@ func (v *view) channels() {
 		if l.Replica == l.Source {
 			v.add("ring.self", l.Replica, k, "%s replicates from itself", v.name(l.Replica)).see("its source is %s", l.Channel.Source)
 		}
-		if l.Channel.Receiving() && l.Channel.Applying() {
+		switch room := v.noRoom(k); { // a server that waits for room says that its threads run
+		case l.Channel.Receiving() && l.Channel.Applying():
 			v.late(k)
-		} else if !v.noRoom(k) {
+		case !room:
 			v.stopped(k)
 		}
 		if l.Channel.Receiving() && l.Frozen > 0 {
 			ch, s := l.Channel, &v.Nodes[l.Source]
-			v.add("repl.frozen", l.Replica, k, "%s receives nothing from %s, and says that all is well", v.name(l.Replica), v.source(l)).
-				see("%s was at %s:%d; %s later that had not come", s.Name, s.Log.File, s.Log.Pos, digits.Span(l.Frozen.Truncate(time.Second))).see("it is at %s:%d, %s", ch.SourceLog, ch.SourcePos, ch.IOState).
+			v.add("repl.frozen", l.Replica, k, "%s received nothing from %s for %s, and says that all is well", v.name(l.Replica), v.source(l), digits.Span(l.Frozen.Truncate(time.Second))).
+				see("%s was at %s:%d", s.Name, s.Log.File, s.Log.Pos).see("it stayed at %s:%d, %s", ch.SourceLog, ch.SourcePos, ch.IOState).
 				remedy(v.name(l.Replica), v.server(l.Replica).Thread("STOP", "IO_THREAD", ch.Name)+"; "+v.server(l.Replica).Thread("START", "IO_THREAD", ch.Name))
 		}
 		if ch := l.Channel; ch.Delay > 0 {
@@ -94,19 +95,30 @@ func (v *view) noRoom(k int) bool {
 		low := strings.ToLower(text)
 		e := ch.Error()
 		if e.Text != text || e.Number != 1021 && e.Number != 1114 {
-			if !slices.ContainsFunc([]string{"no space left", "errcode: 28", "errno: 28", "disk full", "clean disk", "disk is full"}, func(words string) bool { return strings.Contains(low, words) }) {
+			if !slices.ContainsFunc([]string{"no space left", "errcode: 28", "errno: 28", "disk full", "clean disk", "disk space", "disk is full"}, func(words string) bool { return strings.Contains(low, words) }) {
 				continue
 			}
 		}
 		if text == "" {
 			continue
 		}
+		if ch.Receiving() && ch.Applying() && v.found1("disk.full", l.Replica) { // its sessions say so already
+			return true
+		}
 		d := v.add("disk.full", l.Replica, k, "%s has no room for what it replicates from %s", v.name(l.Replica), v.source(l))
 		d.see("%s", failure(fleet.ReplicaError{Number: e.Number, Text: text}))
 		d.Case = e.Case()
-		return len(d.remedy(v.name(l.Replica), v.server(l.Replica).StartReplica(ch.Name)).Nodes) > 0
+		if !ch.Receiving() || !ch.Applying() { // one that waits goes on by itself
+			d.remedy(v.name(l.Replica), v.server(l.Replica).StartReplica(ch.Name))
+		}
+		return true
 	}
 	return false
+}
+
+// found1 reports whether a code was found of a node.
+func (v *view) found1(code string, node int) bool {
+	return slices.ContainsFunc(v.found, func(d Diagnosis) bool { return d.Code == code && d.node == node })
 }
 
 // stopped finds a channel of which a thread does not run.
@@ -176,7 +188,7 @@ func (v *view) stop(k int, ch fleet.Channel, id int64) {
 		d.Next = "make the object as on the source, then start the replica: " + v.server(l.Replica).StartReplica(ch.Name)
 	}
 	if s.Kind == "blocked" {
-		d.remedy(v.name(l.Source), "FLUSH HOSTS")
+		d.remedy(v.name(l.Source), v.server(l.Source).UnblockHosts())
 		return
 	}
 	d.remedy(n.Name, remedy)
@@ -273,7 +285,7 @@ func (v *view) semiSync() {
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
 		s := &n.SemiSync
-		if !n.Seen || !s.SourceEnabled {
+		if !n.Seen || !s.SourceEnabled || len(v.down[i]) == 0 && len(v.up[i]) > 0 { // what may be promoted has it enabled, and nobody to acknowledge
 			continue
 		}
 		waits := s.WaitSessions

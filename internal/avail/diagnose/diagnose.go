@@ -56,7 +56,15 @@ func (d Diagnosis) Finding() fleet.Finding {
 	if d.Because != nil {
 		why += "; because of " + d.Because.Code + " of " + d.Because.Node
 	}
-	return fleet.Finding{ID: id, Subject: subject, Severity: d.Severity, Case: d.Case, Trouble: fleet.Trouble{What: d.What, Why: strings.TrimPrefix(why, "; "), Remedy: d.Statements}}
+	return fleet.Finding{ID: id, Subject: subject, Severity: d.Severity, Case: d.Case, Trouble: fleet.Trouble{What: d.What, Why: strings.TrimPrefix(why, "; "), Remedy: d.remedyWords()}}
+}
+
+// remedyWords is what to do, with the condition under which statements may be run.
+func (d Diagnosis) remedyWords() string {
+	if d.Statements == "" {
+		return d.Next
+	}
+	return d.Next + "; on " + d.On + ": " + d.Statements
 }
 
 // view is a topology that is looked at.
@@ -231,7 +239,7 @@ func (v *view) causes() {
 		}
 		return nil
 	}
-	gone := []string{"primary.dead", "primary.dead_with_replicas", "primary.partition", "intermediate.dead", "server.hung"}
+	gone := []string{"primary.dead", "primary.dead_with_replicas", "primary.silent", "primary.partition", "intermediate.dead", "intermediate.silent", "server.hung"}
 	for i := range v.found {
 		d := &v.found[i]
 		var source = -1

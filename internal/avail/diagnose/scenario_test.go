@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -256,6 +257,71 @@ func TestCauses(t *testing.T) {
 		c.do(top)
 		if got := codesOf(diagnose.Diagnose(top)); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWords: how much is said, and how bad it is, where that depends on what was seen.
+func TestWords(t *testing.T) {
+	refused := func(t *topology.Topology) { fail(t, 0, true, 1045, "Access denied for user 'repl'") }
+	for _, c := range []struct {
+		name, code string
+		base       func() *topology.Topology
+		do         func(*topology.Topology)
+		severity   fleet.Severity
+		words, not string // in the diagnosis as JSON
+	}{
+		{"a replica heard from the primary a moment ago", "primary.unreachable", replication, heard(4*time.Second, 50*time.Second), fleet.SeverityWarning, "1 replica heard from it, last 4 s ago, 1 replica still says", "dead:"},
+		{"replicas only say that they are connected", "primary.unreachable", replication, func(t *topology.Topology) { lose(t, 0, "timeout") }, fleet.SeverityCritical, "2 replicas still say that they are connected", "one of them last heard"},
+		{"a replica was refused", "primary.unreachable", replication, func(t *topology.Topology) { lose(t, 0, "timeout"); refused(t); t.Links = t.Links[:1] }, fleet.SeverityWarning, "refused by it when it last tried", "still say"},
+		{"nobody heard", "primary.silent", replication, heard(50*time.Second, 40*time.Second), fleet.SeverityCritical, "for 40 s, though 2 replicas count as connected", "unreachable"},
+		{"replicas that were not seen", "primary.no_replica_runs", replication, func(t *topology.Topology) {
+			t.Links[0].Channel.SQLRunning, t.Links[1].Channel.SQLRunning = "No", "No"
+			t.Nodes = append(t.Nodes, topology.Node{Name: "d", Unseen: &topology.Failure{Kind: "timeout"}})
+			t.Links = append(t.Links, topology.Link{Replica: 3, Source: 0})
+		}, fleet.SeverityWarning, "none of the 2 replicas of a that were seen", ""},
+		{"one that hangs", "server.hung", replication, func(t *topology.Topology) { lose(t, 0, "hung"); t.Nodes[0].Unseen.Patience = 5 * time.Second }, fleet.SeverityWarning, "did not answer within 5 s", "this machine first"},
+		{"one that hangs, and its replicas lost it", "server.hung", replication, func(t *topology.Topology) {
+			lose(t, 0, "hung")
+			fail(t, 0, true, 2003, lostWords)
+			fail(t, 1, true, 2003, lostWords)
+		}, fleet.SeverityCritical, "cannot connect to it", "this machine first"},
+		{"many that hang", "server.hung", replication, func(t *topology.Topology) { lose(t, 0, "hung"); lose(t, 1, "hung") }, fleet.SeverityWarning, "look at this machine first", ""},
+		{"this host is blocked", "server.no_access", replication, func(t *topology.Topology) {
+			lose(t, 2, "login")
+			t.Nodes[2].Unseen.Text = "Error 1129 (HY000): Host '10.0.0.1' is blocked because of many connection errors"
+		}, fleet.SeverityWarning, "FLUSH HOSTS", "risso grants"},
+		{"this machine's clock", "clock.skew", replication, func(t *topology.Topology) {
+			for i := range t.Nodes {
+				t.Nodes[i].Skew = -10*time.Second - time.Duration(i)*100*time.Millisecond
+			}
+		}, fleet.SeverityWarning, "this machine's clock is 10.1 s ahead of those of 3 servers", "the clock of"},
+		{"one that was both written to", "repl.split_brain", replication, part, fleet.SeverityCritical, "whether the replica's own are newer than its stop", "both written to"},
+		{"errant transactions, not compared", "repl.errant_gtid", replication, func(t *topology.Topology) { t.Nodes[1].Errant = uuid(1) + ":1" }, fleet.SeverityWarning, "risso gtid repair", "GTID_NEXT"},
+		{"a fragmented set", "repl.errant_gtid", replication, func(t *topology.Topology) { t.Nodes[1].Errant = uuid(1) + strings.Repeat(":1", 100_000) }, fleet.SeverityWarning, "…", strings.Repeat(":1", 500)},
+		{"one alone of a Galera cluster", "galera.non_primary", cluster, func(t *topology.Topology) {
+			lose(t, 0, "timeout")
+			lose(t, 1, "timeout")
+			t.Nodes[2].Group.Primary = false
+		}, fleet.SeverityCritical, "risso galera bootstrap", "pc.bootstrap"},
+		{"what waits for room goes on by itself", "disk.full", replication, func(t *topology.Topology) { t.Links[0].Channel.SQLState = "Waiting for disk space" }, fleet.SeverityCritical, "goes on by itself", "START REPLICA"},
+		{"another may have taken the place of a read-only one", "primary.none", replication, func(t *topology.Topology) { t.Nodes[0].Writes.ReadOnly = true }, fleet.SeverityCritical, "has taken its place", ""},
+		{"MariaDB's histories", "repl.split_brain", replication, mariaSeveral("0-1-90,0-3-95"), fleet.SeverityWarning, "servers of two replications may have the same server_id", ""},
+	} {
+		top := c.base()
+		c.do(top)
+		found := diagnose.Diagnose(top)
+		i := slices.IndexFunc(found, func(d diagnose.Diagnosis) bool { return d.Code == c.code })
+		if i < 0 {
+			t.Errorf("%s: got %s, want %s", c.name, codesOf(found), c.code)
+			continue
+		}
+		b, err := json.Marshal(found[i])
+		if text := string(b); err != nil || found[i].Severity != c.severity || !strings.Contains(text, c.words) || c.not != "" && strings.Contains(text, c.not) {
+			t.Errorf("%s: got %s, %s; want %s, %q in it, and not %q", c.name, found[i].Severity, text[:min(len(text), 3000)], c.severity, c.words, c.not)
+		}
+		if remedy := found[i].Finding().Remedy; !strings.HasPrefix(remedy, found[i].Next) {
+			t.Errorf("%s: the finding's remedy is %q, without what to do first", c.name, remedy)
 		}
 	}
 }

@@ -43,6 +43,9 @@ func primaries() []scenario {
 			near: func(t top) { lostBy(2)(t); fail(t, 0, true, 1045, "Access denied for user 'repl'") }}, // it tries, and is answered
 		{code: "primary.dead_with_replicas", is: func(t top) { lose(t, 2, "timeout"); t.Links = t.Links[:1]; lostBy(1)(t) }, near: lostBy(2)},
 		{code: "primary.unreachable", is: func(t top) { lose(t, 0, "timeout") }, near: lostBy(2)},
+		{code: "primary.unreachable", is: heard(5*time.Second, 50*time.Second), near: heard(50*time.Second, 40*time.Second)},
+		{code: "primary.silent", is: heard(50*time.Second, 40*time.Second), near: heard(50*time.Second, -1)}, // the other one does not tell
+		{code: "primary.silent", is: func(t top) { heard(50*time.Second, 40*time.Second)(t); fail(t, 0, true, 2003, lostWords) }, near: lostBy(2)},
 		{code: "primary.partition", is: lostBy(1), near: lostBy(2)},
 		{code: "primary.unknown", is: func(t top) {
 			lose(t, 0, "timeout")
@@ -59,15 +62,45 @@ func primaries() []scenario {
 		{code: "primary.read_only", is: func(t top) { t.Nodes[0].Writes.ReadOnly = true; t.Nodes[1].Writes = topology.Writes{} }, near: func(t top) { t.Nodes[0].Writes.ReadOnly = true }},
 		{code: "primary.several", is: several(uuid(0) + ":1-90"), near: several(uuid(7) + ":1-90")},
 		{code: "repl.split_brain", is: several(uuid(0) + ":1-90," + uuid(2) + ":1-4"), near: several(uuid(0) + ":1-100," + uuid(2) + ":1-4")},
+		{code: "repl.split_brain", is: mariaSeveral("0-1-90,0-3-95"), near: mariaSeveral("0-1-100,0-3-104")},
+		{code: "repl.split_brain", is: mariaSeveral("0-1-90,0-3-95"), near: mariaSeveral("0-7-90,0-3-95")},
+		{code: "primary.several", is: mariaSeveral("0-1-100,0-3-104"), near: func(t top) { mariaSeveral("0-1-90")(t); t.Nodes[2].ServerID = "1" }}, // who never set it need have nothing in common
 		{code: "repl.split_brain", is: func(t top) { part(t) }, near: func(t top) { part(t); t.Nodes[1].Writes.ReadOnly = true }},
 		made("intermediate.dead", chain, func(t top) {
 			lose(t, 1, "refused")
 			t.Links = append(t.Links, topology.Link{Replica: 1, Source: 0})
 			fail(t, 0, true, 2003, lostWords)
 		}, func(t top) { lose(t, 1, "refused"); t.Links = append(t.Links, topology.Link{Replica: 1, Source: 0}) }),
+		made("intermediate.silent", chain, func(t top) {
+			lose(t, 1, "timeout")
+			t.Links = append(t.Links, topology.Link{Replica: 1, Source: 0})
+			silence := 40 * time.Second
+			t.Links[0].Channel.Silence, t.Links[0].Channel.Beat = &silence, 30*time.Second
+		}, func(t top) { lose(t, 1, "timeout"); t.Links = append(t.Links, topology.Link{Replica: 1, Source: 0}) }),
 		made("intermediate.unreachable", chain, func(t top) { lose(t, 1, "timeout"); t.Links = append(t.Links, topology.Link{Replica: 1, Source: 0}) }, func(t top) { lose(t, 1, "timeout") }),
 		{code: "repl.writable", is: func(t top) { t.Nodes[1].Writes = topology.Writes{} }, near: func(t top) { t.Nodes[1].Writes = topology.Writes{ReadOnly: true} }},
 		made("repl.writable", chain, func(t top) { t.Nodes[2].Writes = topology.Writes{} }, func(t top) { *t = *ring() }),
+	}
+}
+
+// mariaSeveral has a MariaDB with that gtid_binlog_state, which can be written to, beside a replication.
+func mariaSeveral(state string) func(top) {
+	return func(t top) {
+		maria(t)
+		t.Links = t.Links[:1]
+		t.Nodes[2].Writes, t.Nodes[2].GTID.State = topology.Writes{}, state
+	}
+}
+
+// heard loses the primary; its replicas, which count as connected, last heard from it so long ago. Less than 0: they do not tell.
+func heard(silences ...time.Duration) func(top) {
+	return func(t top) {
+		lose(t, 0, "timeout")
+		for k := range silences {
+			if t.Links[k].Channel.Beat = 30 * time.Second; silences[k] >= 0 {
+				t.Links[k].Channel.Silence = &silences[k]
+			}
+		}
 	}
 }
 
@@ -85,11 +118,15 @@ func hosts() []scenario {
 		{code: "server.hung", is: unseen("hung"), near: unseen("timeout")},
 		{code: "server.hung", is: func(t top) { t.Nodes[1].Unseen = &topology.Failure{Kind: "hung", Text: "does not answer"} }, near: func(t top) { t.Nodes[1].Unseen = &topology.Failure{Kind: "dropped", Text: "EOF"} }},
 		{code: "server.no_access", is: unseen("login"), near: unseen("refused")},
+		{code: "server.down", is: unseen("refused"), near: unseen("not_asked")},
+		{code: "primary.unreachable", is: func(t top) { lose(t, 0, "timeout") }, near: func(t top) { lose(t, 0, "not_asked") }},
 		{code: "conn.saturation", is: unseen("full"), near: unseen("refused")},
 		{code: "conn.saturation", is: connections(85), near: connections(84)},
 		{code: "server.offline", is: func(t top) { t.Nodes[1].Writes.Offline = true }, near: func(t top) {}},
 		{code: "lock.global", is: waiting("Waiting for global read lock"), near: waiting("Waiting for semi-sync ACK from replica")},
 		{code: "disk.full", is: waiting("Waiting for someone to clean disk"), near: waiting("Waiting for table flush")},
+		{code: "disk.full", is: waiting("Waiting for disk space"), near: waiting("Waiting for table flush")},
+		{code: "disk.full", is: func(t top) { t.Links[0].Channel.IOState = "Waiting for disk space" }, near: func(t top) { t.Links[0].Channel.IOState = "Queueing source event to the relay log" }},
 		{code: "disk.full", is: func(t top) { fail(t, 0, false, 1114, "The table 'orders' is full") }, near: func(t top) { fail(t, 0, false, 1062, "Duplicate entry") }},
 		{code: "disk.full", is: func(t top) {
 			fail(t, 0, true, 1593, "Error writing file './relay-bin.000002' (OS errno 28 - No space left on device)")
@@ -174,6 +211,10 @@ func acknowledgements() []scenario {
 	return []scenario{
 		{code: "commit.semisync", is: semi(true, 0, 1, 1), near: semi(true, 1, 1, 3)}, // a few that wait are usual
 		{code: "commit.semisync", is: semi(true, 1, 1, 4), near: semi(false, 0, 1, 0)},
+		{code: "semisync.off", is: func(t top) { semi(false, 0, 1, 0)(t) }, near: func(t top) { // one that may be promoted, and has no replica
+			semi(true, 2, 1, 0)(t)
+			t.Nodes[1].SemiSync.SourceEnabled = true
+		}},
 		{code: "semisync.off", is: semi(false, 0, 1, 0), near: semi(true, 1, 1, 0)},
 		{code: "semisync.too_few", is: semi(true, 1, 2, 0), near: semi(true, 2, 2, 0)},
 		{code: "semisync.not_acknowledging", is: func(t top) { semi(true, 1, 1, 0)(t); t.Nodes[1].SemiSync.ReplicaActive = false },

@@ -8,37 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/mysql/errno"
 )
-
-// sight is what a channel shows of its source.
-type sight int
-
-const (
-	blind    sight = iota // its thread that receives does not run, and tells nothing
-	receives              // it is connected
-	answered              // the source runs: it refused in words
-	lost                  // it cannot connect, or the connection broke
-)
-
-func sightOf(ch *topology.Channel) sight {
-	switch {
-	case ch.Receiving():
-		return receives
-	case ch.IORunning == "No": // it does not try: what it tells may be old
-		return blind
-	case slices.Contains([]int{errno.CannotConnectSocket, errno.CannotConnect, errno.UnknownHost, errno.ConnectionGone, errno.ConnectionLost}, ch.IO.Number):
-		return lost
-	case slices.Contains([]int{errno.AccessDenied, errno.DatabaseDenied, errno.TooManyConnections, errno.TooManyUserConnections, errno.HostBlocked, errno.HostNotPrivileged},
-		ch.IO.Number):
-		return answered
-	case ch.IORunning == "Connecting" && ch.IO.Text != "":
-		return lost
-	case ch.IORunning == "Connecting" && strings.Contains(strings.ToLower(ch.IOState), "reconnect"):
-		return lost
-	}
-	return blind
-}
 
 // unseen is about servers that did not answer.
 func (v *view) unseen() {
@@ -49,21 +19,33 @@ func (v *view) unseen() {
 		}
 		switch n.Unseen.Kind {
 		case "hung":
-			v.add("server.hung", i, -1, "%s accepts connections, but does not answer", n.Name).see("asked at %s: %s", strings.Join(n.Addresses, ", "), n.Unseen.Text)
+			v.hung(i)
 		case "login", "privilege", "tls":
-			v.add("server.no_access", i, -1, "%s refuses the account that Risso uses", n.Name).see("%s", n.Unseen.Text)
+			v.noAccess(i)
 		case "full":
 			v.add("conn.saturation", i, -1, "%s refuses connections: all are taken", n.Name).see("%s", n.Unseen.Text)
 		case "no_address":
 			d := v.add("topology.no_address", i, -1, "nobody tells the address of %s", n.Name).see("it is listed by %s, without a host", listed(n.ToldBy))
 			d.Next = "put report_host into its option file, which takes a restart; or name it in a --dsn"
-		case "other_server": // seeing tells of it
+		case "other_server", "not_asked": // seeing tells of it
 		default:
 			if !v.toldByReplicas(i) {
 				v.down1(i)
 			}
 		}
 	}
+}
+
+// noAccess is about one that refuses Risso: its account, or this machine.
+func (v *view) noAccess(i int) {
+	n := &v.Nodes[i]
+	if !strings.Contains(n.Unseen.Text, "1129") && !strings.Contains(strings.ToLower(n.Unseen.Text), "is blocked because of many connection errors") {
+		v.add("server.no_access", i, -1, "%s refuses the account that Risso uses", n.Name).see("%s", n.Unseen.Text)
+		return
+	}
+	d := v.add("server.no_access", i, -1, "%s refuses this machine, because of many connection errors", n.Name).see("%s", n.Unseen.Text)
+	d.Next = "from another machine, on " + n.Name + ": FLUSH HOSTS, or from MySQL 8.0.23 on TRUNCATE TABLE performance_schema.host_cache"
+	d.NotSeen = "all of its state; which connections failed: a monitor that only knocks, or a broken network"
 }
 
 // toldByReplicas reports whether replicas that were asked say that they replicate from a node.
@@ -87,90 +69,6 @@ func (v *view) down1(i int) {
 		d.Severity = warning
 		d.see("%s lists it as a replica, perhaps still", listed(n.ToldBy))
 	}
-}
-
-// sources is about servers that replicas tell of, and which did not answer; and about those that answered, and have no replica that runs.
-func (v *view) sources() {
-	for i := range v.Nodes {
-		n := &v.Nodes[i]
-		var by [4][]string
-		for _, k := range v.down[i] {
-			if ch := v.Links[k].Channel; ch != nil {
-				s := sightOf(ch)
-				by[s] = append(by[s], v.name(v.Links[k].Replica))
-			}
-		}
-		switch {
-		case n.Seen:
-			v.noReplica(i)
-		case n.Unseen == nil || !v.toldByReplicas(i) || slices.Contains([]string{"hung", "login", "privilege", "tls", "full", "other_server", "no_address"}, n.Unseen.Kind):
-		default:
-			v.lostSource(i, by)
-		}
-	}
-}
-
-func (v *view) lostSource(i int, by [4][]string) {
-	n := &v.Nodes[i]
-	role := "primary"
-	if len(v.up[i]) > 0 {
-		role = "intermediate"
-	}
-	others := v.unseenBeside(i)
-	var d *Diagnosis
-	switch alive := append(slices.Clone(by[receives]), by[answered]...); {
-	case len(by[receives]) > 0 && len(by[lost]) > 0 && role == "primary":
-		d = v.add("primary.partition", i, -1, "%s is not reached from here: %s of its replicas still receive, and %s lost it", n.Name, digits.Thousands(len(by[receives])), digits.Thousands(len(by[lost])))
-	case len(alive) > 0:
-		d = v.add(role+".unreachable", i, -1, "%s is not reached from here, and it is not dead: %s", n.Name, digits.Counted(len(alive), "replica")+" reached it")
-	case len(by[lost]) == 0:
-		d = v.add("primary.unknown", i, -1, "%s does not answer, and no replica tries to reach it", n.Name)
-	case role == "primary" && len(others) > 0:
-		d = v.add("primary.dead_with_replicas", i, -1, "%s is dead, or cut off from all: nobody reaches it; nor does %s answer that should", n.Name, digits.Counted(len(others), "other server")).
-			see("no answer from %s; whether they are its replicas is not known", listed(others)).with(others...)
-	default:
-		d = v.add(role+".dead", i, -1, "%s is dead, or cut off from all: nobody reaches it", n.Name)
-	}
-	d.see("from here: %s", n.Unseen.Text)
-	for s, words := range map[sight]string{receives: "receive from it", answered: "were answered by it, with an error, when they last tried", lost: "cannot connect to it, or lost it", blind: "do not try"} {
-		if len(by[s]) > 0 {
-			d.see("%s: %s", words, listed(by[s]))
-		}
-	}
-	slices.Sort(d.Evidence)
-	d.with(slices.Concat(by[receives], by[answered], by[lost], by[blind])...)
-	if d.Code == "intermediate.dead" {
-		d.see("it replicated from %s", v.name(v.Links[v.up[i][0]].Source))
-	}
-}
-
-// unseenBeside are servers that were given, do not answer, and of which nobody tells.
-func (v *view) unseenBeside(i int) (names []string) {
-	for j := range v.Nodes {
-		if n := &v.Nodes[j]; j != i && !n.Seen && n.Asked && n.Unseen != nil && n.Unseen.Kind != "login" && len(v.up[j])+len(v.down[j]) == 0 {
-			names = append(names, n.Name)
-		}
-	}
-	return names
-}
-
-// noReplica finds a server of whose replicas, two or more, none runs.
-func (v *view) noReplica(i int) {
-	var down []string
-	for _, k := range v.down[i] {
-		ch := v.Links[k].Channel
-		if ch == nil {
-			continue
-		}
-		if ch.Receiving() && ch.Applying() {
-			return
-		}
-		down = append(down, v.name(v.Links[k].Replica))
-	}
-	if len(down) < 2 {
-		return
-	}
-	v.add("primary.no_replica_runs", i, -1, "none of the %s of %s replicates", digits.Counted(len(down), "replica"), v.name(i)).see("not both receiving and applying: %s", listed(down)).with(down...)
 }
 
 // writers is about where can be written to.
@@ -273,15 +171,17 @@ func (v *view) servers() {
 			continue
 		}
 		if n.Unseen != nil && n.Unseen.Kind == "hung" {
-			v.add("server.hung", i, -1, "%s stopped answering while it was asked", n.Name).see("%s", n.Unseen.Text)
+			d := v.add("server.hung", i, -1, "%s stopped answering while it was asked", n.Name).see("%s", n.Unseen.Text)
+			d.Severity = warning
+			v.manyHang(d)
 		}
 		if n.Writes.Offline {
 			v.add("server.offline", i, -1, "%s is in offline mode", n.Name).see("offline_mode is ON").remedy(n.Name, "SET GLOBAL offline_mode = OFF")
 		}
 		v.connections(i)
 		v.locks(i)
-		v.clock(i)
 	}
+	v.clocks()
 }
 
 func (v *view) connections(i int) {
@@ -302,7 +202,7 @@ func (v *view) locks(i int) {
 	waiting, words := 0, []string(nil)
 	for state, count := range n.Waiting {
 		switch low := strings.ToLower(state); {
-		case strings.Contains(low, "clean disk"):
+		case strings.Contains(low, "clean disk"), strings.Contains(low, "disk space"):
 			v.add("disk.full", i, -1, "%s waits for room on a disk", n.Name).see("%s: %s", digits.Counted(count, "session"), state)
 		case strings.Contains(low, "semi-sync"), !strings.HasPrefix(low, "waiting for global") && !strings.HasPrefix(low, "waiting for commit lock") && !strings.HasPrefix(low, "waiting for backup") && !strings.HasPrefix(low, "waiting for table flush"):
 		default:
@@ -317,18 +217,60 @@ func (v *view) locks(i int) {
 	v.add("lock.global", i, -1, "%s of %s wait for a lock of the whole server", digits.Counted(waiting, "session"), n.Name).see("%s", strings.Join(words, ", "))
 }
 
-func (v *view) clock(i int) {
-	const some, much = 2 * time.Second, 300 * time.Second
-	skew := v.Nodes[i].Skew
-	where := "ahead of"
-	if skew < 0 {
-		skew, where = -skew, "behind"
+// Clocks that differ by less than someSkew are well; by muchSkew or more it is critical.
+const (
+	someSkew = 2 * time.Second
+	muchSkew = 300 * time.Second
+)
+
+// clocks is about clocks that differ from this machine's. Where most of the servers differ from it alike, it is this machine's that is wrong.
+func (v *view) clocks() {
+	var skews []time.Duration
+	for i := range v.Nodes {
+		if v.Nodes[i].Seen {
+			skews = append(skews, v.Nodes[i].Skew)
+		}
 	}
-	if skew < some {
+	if len(skews) == 0 {
 		return
 	}
-	d := v.add("clock.skew", i, -1, "the clock of %s is %s %s this machine's", v.name(i), digits.Span(skew), where).see("at the least: what the question took is left out")
-	if skew < much {
+	slices.Sort(skews)
+	usual := skews[len(skews)/2]
+	var alike []int
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; n.Seen && n.Skew.Abs() >= someSkew && (n.Skew-usual).Abs() < someSkew {
+			alike = append(alike, i)
+		}
+	}
+	const few = 3
+	if len(alike) >= few && 2*len(alike) > len(skews) {
+		names := v.names(alike)
+		d := v.add("clock.skew", alike[0], -1, "this machine's clock is %s %s those of %s", digits.Span(usual.Abs()), behindOrAhead(usual > 0), digits.Counted(len(alike), "server")).
+			see("%s of %s that were asked agree: %s", digits.Thousands(len(alike)), digits.Thousands(len(skews)), listed(names)).with(names[1:]...)
+		d.Subject, d.NotSeen, d.Next = "this machine", "whether all those are wrong alike", "set this machine's clock by NTP"
+		d.skew(usual.Abs())
+	} else {
+		alike = nil
+	}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		if !n.Seen || n.Skew.Abs() < someSkew || slices.Contains(alike, i) {
+			continue
+		}
+		v.add("clock.skew", i, -1, "the clock of %s is %s %s this machine's", n.Name, digits.Span(n.Skew.Abs()), behindOrAhead(n.Skew < 0)).see("at the least: what the question took is left out").skew(n.Skew.Abs())
+	}
+}
+
+func behindOrAhead(behind bool) string {
+	if behind {
+		return "behind"
+	}
+	return "ahead of"
+}
+
+// skew lessens the severity of a difference that is small.
+func (d *Diagnosis) skew(by time.Duration) {
+	if by < muchSkew {
 		d.Severity = warning
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/oneline"
 )
@@ -180,31 +181,20 @@ func (v *view) apart(i, j int) bool {
 	return true
 }
 
-// cluster says of a Galera member without majority whether another one that was seen goes on, and whether it is the only one that was seen.
-func (v *view) cluster(i int) (others, alone bool) {
-	alone = true
-	for k := range v.Nodes {
-		g := v.Nodes[k].Group
-		if k == i || g == nil || !v.Nodes[k].Seen || g.Title != v.Nodes[i].Group.Title {
-			continue
-		}
-		others, alone = others || g.Primary, false
-	}
-	return others, alone
+// goesOn reports whether another member of a Galera member's cluster has the majority.
+func (v *view) goesOn(i int) bool {
+	return slices.ContainsFunc(v.Nodes, func(n topology.Node) bool {
+		return n.Seen && n.Group != nil && n.Group.Title == v.Nodes[i].Group.Title && n.Group.Kind == v.Nodes[i].Group.Kind && n.Group.Primary
+	})
 }
 
 func (v *view) galera(i int) {
 	n := &v.Nodes[i]
 	switch g := n.Group; {
 	case !g.Primary:
-		d := v.add("galera.non_primary", i, -1, "the Galera member %s has lost the majority and refuses statements", n.Name).see("it sees %s", digits.Counted(g.Size, "member")).see("its state: %s", g.State)
-		switch others, alone := v.cluster(i); {
-		case others: // two parts would be written to
+		d := v.add("galera.non_primary", i, -1, "the Galera member %s is in no part of its cluster that has the majority, and refuses statements", n.Name).see("it sees %s", digits.Counted(g.Size, "member")).see("its state: %s", g.State)
+		if v.goesOn(i) { // two parts would be written to
 			d.Next = "do not bootstrap it: other members go on without it; mend the network between them, and it joins again by itself"
-		case alone: // of several that wait one is to be chosen
-			d.remedy(n.Name, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
-		default:
-			d.Next = "risso galera bootstrap says which member may go on, if any"
 		}
 	case g.State != "Synced":
 		v.add("galera.not_synced", i, -1, "the Galera member %s is not synced", n.Name).see("its state: %s", g.State)

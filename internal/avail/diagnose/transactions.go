@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -30,10 +29,7 @@ func (v *view) transactions() {
 	v.strangers()
 }
 
-// mostErrant is for how many transactions the statements are written out.
-const mostErrant = 20
-
-// errant tells of transactions that a replica has and its source has not. Where both are written to and do not receive from each other, they have parted.
+// errant tells of transactions that a replica has and its source has not. Where both can be written to and do not receive from each other, they may have parted.
 func (v *view) errant(i int) {
 	n := &v.Nodes[i]
 	source, parted := -1, -1
@@ -47,39 +43,14 @@ func (v *view) errant(i int) {
 	}
 	if parted >= 0 {
 		l := &v.Links[parted]
-		v.add("repl.split_brain", i, parted, "%s and %s were both written to since they parted", n.Name, v.name(l.Source)).see("only on %s: %s", n.Name, n.Errant).
+		d := v.add("repl.split_brain", i, parted, "%s and its source %s can both be written to, and each has transactions that the other has not", n.Name, v.name(l.Source)).see("only on %s: %s", n.Name, cut(n.Errant)).
 			see("only on %s: %s", v.name(l.Source), digits.Counted(int64(min(*l.Missing, 1<<62)), "transaction")).with(v.name(l.Source))
+		d.NotSeen = "whether the replica's own are newer than its stop, or were there long before; " + d.NotSeen
 	}
-	d := v.add("repl.errant_gtid", i, -1, "the replica %s has transactions that its source %s has not", n.Name, v.name(source)).see("%s", n.Errant).with(v.name(source))
+	d := v.add("repl.errant_gtid", i, -1, "the replica %s has transactions that its source %s has not", n.Name, v.name(source)).see("%s", cut(n.Errant)).with(v.name(source))
 	if v.server(i).GTIDsByDomain() {
 		d.Next = "look at what they changed: risso gtid errant; risso gtid repair lets the replica forget them where the rows are as on the source, and says so where only risso replica rebuild helps"
-		return
 	}
-	e, err := mysql.AllErrant(n.Errant)
-	top := v.origin(source)
-	statement := ""
-	if err == nil && v.Nodes[top].Seen {
-		statement = v.server(top).EmptyTransactions(e.Numbers(mostErrant+1), mostErrant)
-	}
-	d.Next = "look at what they changed: risso gtid errant; where the rows are as on the source, let the source have these transactions as empty ones (risso gtid repair does)"
-	if statement == "" {
-		d.Next = "look at what they changed: risso gtid errant; then risso gtid repair, or risso replica rebuild, before it may become the source"
-	}
-	d.remedy(v.name(top), statement)
-}
-
-// origin is where what a node replicates is written first, as far as was seen.
-func (v *view) origin(i int) int {
-	seen := map[int]bool{}
-	for len(v.up[i]) > 0 && !seen[i] {
-		seen[i] = true
-		next := v.Links[v.up[i][0]].Source
-		if !v.Nodes[next].Seen || v.ring[next] >= 0 {
-			break
-		}
-		i = next
-	}
-	return i
 }
 
 // purged finds a source that has thrown away what a replica needs.
@@ -99,7 +70,7 @@ func (v *view) purged(k int) {
 	if lacks.Empty() {
 		return
 	}
-	v.add("repl.purged", l.Replica, k, "%s has thrown away logs that %s needs", s.Name, r.Name).see("%s of the source's gtid_purged: %s", digits.Counted(int64(min(lacks.Count(), 1<<62)), "transaction"), lacks).with(s.Name)
+	v.add("repl.purged", l.Replica, k, "%s has thrown away logs that %s needs", s.Name, r.Name).see("%s of the source's gtid_purged: %s", digits.Counted(int64(min(lacks.Count(), 1<<62)), "transaction"), cut(lacks.String())).with(s.Name)
 }
 
 // versions compares what source and replica are.
@@ -146,69 +117,6 @@ func (v *view) modes(k int) {
 	if !l.Channel.GTID && (s.GTID.Mode == "ON" && r.GTID.Mode == "ON" || s.GTID.ByDomain && s.GTID.Logged != "") {
 		v.add("repl.position", l.Replica, k, "%s follows %s by file and position", r.Name, v.source(l)).see("at %s:%d", l.Channel.Log, l.Channel.Pos).remedy(r.Name, v.server(l.Replica).FollowGTID(l.Channel.Name))
 	}
-}
-
-// strangers finds servers that were both written to, have a history in common, and no link: an old primary that came back, or a copy.
-func (v *view) strangers() {
-	var roots []int
-	sets := map[int]mysql.GTIDSet{}
-	by := map[string][]int{} // those that have transactions of a server
-	for i := range v.Nodes {
-		n := &v.Nodes[i]
-		if !n.Seen || n.GTID.ByDomain || n.GTID.Executed == "" || !n.Writes.Open() || len(v.up[i]) > 0 {
-			continue
-		}
-		set, err := mysql.ParseGTIDSet(n.GTID.Executed)
-		if err != nil {
-			continue
-		}
-		roots, sets[i] = append(roots, i), set
-		for part := range strings.SplitSeq(n.GTID.Executed, ",") {
-			uuid, _, _ := strings.Cut(strings.TrimSpace(part), ":")
-			by[uuid] = append(by[uuid], i)
-		}
-	}
-	told := map[[2]int]bool{}
-	for _, i := range roots {
-		for part := range strings.SplitSeq(v.Nodes[i].GTID.Executed, ",") {
-			uuid, _, _ := strings.Cut(strings.TrimSpace(part), ":")
-			for _, j := range by[uuid] {
-				if i >= j || told[[2]int{i, j}] || v.part[i] == v.part[j] && v.sameGroup(i, j) {
-					continue
-				}
-				told[[2]int{i, j}] = true
-				v.parted(i, j, sets[i], sets[j])
-			}
-		}
-	}
-}
-
-func (v *view) sameGroup(i, j int) bool {
-	a, b := v.Nodes[i].Group, v.Nodes[j].Group
-	return a != nil && b != nil && a.Name == b.Name
-}
-
-// parted tells of two with one history and no link between them.
-func (v *view) parted(i, j int, a, b mysql.GTIDSet) {
-	onlyA, onlyB := a.Subtract(b), b.Subtract(a)
-	first, second := v.name(i), v.name(j)
-	if onlyA.Empty() || onlyB.Empty() {
-		ahead, behind := first, second
-		if onlyA.Empty() {
-			ahead, behind = second, first
-		}
-		d := v.add("primary.several", i, -1, "%s and %s have one history, and both can be written to", first, second).with(second)
-		d.Subject = second
-		if onlyA.Empty() && onlyB.Empty() {
-			d.see("gtid_executed is the same on both")
-		} else {
-			d.see("%s has all transactions of %s, and %s more", ahead, behind, strconv.FormatUint(onlyA.Count()+onlyB.Count(), 10))
-		}
-		return
-	}
-	d := v.add("repl.split_brain", i, -1, "%s and %s have one history, and each has transactions that the other has not", first, second).with(second).
-		see("only on %s: %s", first, onlyA).see("only on %s: %s", second, onlyB)
-	d.Subject, d.Severity = second, warning
 }
 
 // pairs is about servers of one replication that are alike where they must not be.

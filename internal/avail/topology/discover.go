@@ -173,7 +173,7 @@ func (d *discovery) take(a answer, names map[string]string) {
 	key := strings.ToLower(a.address)
 	name, given := names[key]
 	if a.err != nil && a.facts.ServerID == "" {
-		d.failed[key] = d.Failed(a.err)
+		d.failed[key] = d.failure(a.err)
 		return
 	}
 	for i := range d.t.Nodes { // it was found by another address, too
@@ -191,26 +191,42 @@ func (d *discovery) take(a answer, names map[string]string) {
 	}
 	n := Node{Name: name, Addresses: []string{a.address}, Asked: given, Seen: true, Facts: a.facts}
 	if a.err != nil {
-		f := d.Failed(a.err)
+		f := d.failure(a.err)
 		n.Unseen = &f
 	}
 	d.t.Nodes = append(d.t.Nodes, n)
 	i := len(d.t.Nodes) - 1
 	d.at[key] = i
-	if d.Alone {
-		return
-	}
 	for _, e := range told(i, &a.facts, a.address) {
 		d.waits = append(d.waits, e)
-		if d.Down && !e.replica {
+		if d.Alone || d.Down && !e.replica {
 			continue
 		}
-		if !slices.ContainsFunc(d.t.Nodes, func(n Node) bool { return e.uuid != "" && strings.EqualFold(n.UUID, e.uuid) }) {
+		if !slices.ContainsFunc(d.t.Nodes, func(n Node) bool { return n.is(&e) }) {
 			for _, address := range e.addresses {
 				d.enqueue(address)
 			}
 		}
 	}
+}
+
+// is reports whether a node is surely the server that another one tells of: it has that UUID, and is reached or wants to be known under one of those addresses. A
+// copy of its data directory has the UUID only.
+func (n *Node) is(e *expected) bool {
+	return e.uuid != "" && strings.EqualFold(n.UUID, e.uuid) && slices.ContainsFunc(e.addresses, func(a string) bool {
+		host, port, err := net.SplitHostPort(a)
+		return strings.EqualFold(a, n.Reported) || slices.ContainsFunc(n.Addresses, func(own string) bool { return strings.EqualFold(a, own) }) ||
+			err == nil && follow.SameHost(host, n.Hostname) && port == strconv.Itoa(n.Port)
+	})
+}
+
+// failure says why a server did not answer.
+func (d *discovery) failure(err error) Failure {
+	f := d.Failed(err)
+	if f.Kind == "hung" {
+		f.Patience = cmp.Or(d.Patience, patience)
+	}
+	return f
 }
 
 // same reports whether facts are of the node: of one that has the same identity, and the same place. A copy of a data directory has the first only.

@@ -126,6 +126,10 @@ db2  writable
 db1  primary, writable
 ├─ db2  writable, 0 s behind
 └─ db9  writable, 0 s behind`},
+		{"another MariaDB with the same server_id and port", world{"db7:3306": made(5).with(noUUID), "db2:3306": made(2, 1).with(noUUID).with(func(f *Facts) { f.Channels[0].SourceServerID = "5" })}, []string{"db2:3306", "db7:3306"}, `
+db1  not seen: nothing listens there
+└─ db2  MariaDB 10.11.9, writable, 0 s behind
+db7  MariaDB 10.11.9, writable`},
 		{"one server with two addresses", world{"db1:3306": made(1), "vip:3306": made(1), "db2:3306": made(2, 1)}, []string{"db2:3306", "vip:3306"}, `
 vip  primary, writable
 └─ db2  writable, 0 s behind`},
@@ -149,6 +153,67 @@ server_id 1 behind db1  not seen: another server answers at db1
 			got = blanks.ReplaceAllString(strings.TrimSuffix(got, "\n"), "$1  ")
 			if got != strings.TrimPrefix(c.want, "\n") {
 				t.Errorf("got\n%s\nwant%s", got, c.want)
+			}
+		})
+	}
+}
+
+// noUUID makes a MariaDB of a made server.
+func noUUID(f *Facts) {
+	f.Server, f.UUID = fleet.ServerOf("10.11.9-MariaDB", ""), ""
+	for i := range f.Channels {
+		f.Channels[i].SourceID = ""
+	}
+}
+
+// TestAlone: only the given servers are asked; what links them is drawn, and others of which they tell as not asked.
+func TestAlone(t *testing.T) {
+	w := world{"db1:3306": made(1).with(lists(2, "db2")), "db2:3306": made(2, 1), "db3:3306": made(3, 2)}
+	s := w.search()
+	s.Alone = true
+	top := s.Discover(t.Context(), []Start{{Address: "db1:3306"}, {Address: "db2:3306"}})
+	if len(top.Nodes) != 2 || len(top.Links) != 1 || top.Links[0].Channel == nil {
+		t.Errorf("a primary and its replica: got\n%s", top.Tree(0))
+	}
+	top = s.Discover(t.Context(), []Start{{Address: "db3:3306"}})
+	if i := top.Find("db2:3306"); len(top.Nodes) != 2 || i < 0 || top.Nodes[i].Seen || top.Nodes[i].Unseen.Kind != "not_asked" {
+		t.Errorf("a replica without its source: got\n%s", top.Tree(0))
+	}
+}
+
+// TestCopyFirst: a copy of the primary's data directory that answers first does not keep the primary from being asked.
+func TestCopyFirst(t *testing.T) {
+	w := world{"db1:3306": made(1), "db9:3306": made(1).with(func(f *Facts) { f.Hostname = "db9" }), "db2:3306": made(2, 1)}
+	s := w.search()
+	s.Parallel = 1
+	top := s.Discover(t.Context(), []Start{{Address: "db9:3306"}, {Address: "db2:3306"}})
+	if len(top.Nodes) != 3 || len(top.Links) != 1 || top.Nodes[top.Links[0].Source].Name != "db1:3306" {
+		t.Errorf("got\n%s", top.Tree(0))
+	}
+}
+
+// TestFrozen: a channel that stays where it is while its source has more is frozen; one to which something comes is only late.
+func TestFrozen(t *testing.T) {
+	at := func(pos int64) []Channel {
+		ch := made(2, 1).Channels[0]
+		ch.SourceLog, ch.SourcePos = "binlog.000007", pos
+		return []Channel{ch}
+	}
+	for name, c := range map[string]struct {
+		then   []int64 // where it is when it is asked again
+		frozen bool
+	}{"stays": {[]int64{100, 100}, true}, "comes": {[]int64{200, 300}, false}, "stays, and then comes": {[]int64{100, 300}, false}, "comes, and then stays": {[]int64{300, 300}, true}, "comes at once": {[]int64{1000}, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world{"db1:3306": made(1).with(func(f *Facts) { f.Log.File, f.Log.Pos = "binlog.000007", 1000 }), "db2:3306": made(2).with(func(f *Facts) { f.Channels = at(100) })}
+			s := w.search()
+			s.Received = func(context.Context, string) ([]Channel, error) {
+				pos := c.then[0]
+				c.then = c.then[1:]
+				return at(pos), nil
+			}
+			if got := s.Discover(t.Context(), []Start{{Address: "db2:3306"}}).Links[0].Frozen; (got >= thaw) != c.frozen || got != 0 && !c.frozen {
+				t.Errorf("got %s, want frozen %v", got, c.frozen)
 			}
 		})
 	}

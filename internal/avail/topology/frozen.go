@@ -3,7 +3,6 @@ package topology
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,62 +12,107 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// thaw is how long what a source had may take to come to a replica whose channel says that it receives.
+// thaw is for how long nothing may come of what a source has to a replica whose channel says that it receives.
 const thaw = 2 * time.Second
 
-// frozen finds channels that say that they receive, and do not. One that is behind what its source had is asked once more, and again after thaw: what the
-// source had at first must have come by then.
+// frozen finds channels that say that they receive, and do not. One that is behind what its source had is asked once more, and again after thaw: one to which
+// something came meanwhile is only late.
 func (d *discovery) frozen(ctx context.Context) {
 	if d.Received == nil {
 		return
 	}
 	late := d.late()
+	still := make([]place, len(late)) // where each was seen, and since when
+	for i, l := range late {
+		s, r := &d.t.Nodes[l.Source].Facts, &d.t.Nodes[l.Replica].Facts
+		still[i] = placeOf(l.Channel, s.Asked.Add(s.Took))
+		if end := r.Asked.Add(r.Took); end.After(still[i].since) {
+			still[i].since = end
+		}
+	}
 	for _, wait := range []time.Duration{0, thaw} {
 		if len(late) == 0 || delay.For(ctx, wait) != nil {
-			return
+			break
 		}
 		begun := time.Now()
 		var group sync.WaitGroup
-		for _, l := range late {
-			r := &d.t.Nodes[l.Replica]
+		for i, l := range late {
 			group.Go(func() {
-				ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, patience))
-				defer cancel()
 				l.Frozen = 0
-				channels, err := d.Received(ctx, d.Reached(r.Addresses[0]))
-				if err != nil {
+				now, behind := d.receivedNow(ctx, l)
+				if !behind {
+					still[i] = place{}
 					return
 				}
-				for i := range channels {
-					if ch := &channels[i]; ch.Name == l.Channel.Name && behind(&d.t.Nodes[l.Source], r, ch) {
-						l.Frozen = begun.Sub(d.t.Nodes[l.Source].Facts.Asked.Add(d.t.Nodes[l.Source].Took))
-					}
+				now.since = still[i].since
+				if now != still[i] {
+					now.since = time.Now()
 				}
+				still[i] = now
+				l.Frozen = max(0, begun.Sub(now.since))
 			})
 		}
 		group.Wait()
-		late = slices.DeleteFunc(late, func(l *Link) bool { return l.Frozen == 0 })
+		late, still = stillBehind(late, still)
 	}
 	for _, l := range late { // asked right after the source, it says nothing
-		if l.Frozen < thaw {
+		if l.Frozen < thaw || ctx.Err() != nil {
 			l.Frozen = 0
 		}
 	}
+}
+
+// place is up to where a channel has received, and since when it was seen there.
+type place struct {
+	log, received string
+	pos           int64
+	since         time.Time
+}
+
+func placeOf(ch *Channel, since time.Time) place {
+	return place{ch.SourceLog, ch.Received, ch.SourcePos, since}
+}
+
+// receivedNow asks once more up to where a channel has received; behind is false if that is as far as its source was, or not known.
+func (d *discovery) receivedNow(ctx context.Context, l *Link) (now place, behind bool) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, patience))
+	defer cancel()
+	r := &d.t.Nodes[l.Replica]
+	channels, err := d.Received(ctx, d.Reached(r.Addresses[0]))
+	if err != nil {
+		return place{}, false
+	}
+	for i := range channels {
+		if ch := &channels[i]; ch.Name == l.Channel.Name {
+			return placeOf(ch, time.Time{}), isBehind(&d.t.Nodes[l.Source], r, ch)
+		}
+	}
+	return place{}, false
+}
+
+// stillBehind leaves out those that are as far as their sources were.
+func stillBehind(late []*Link, still []place) (links []*Link, places []place) {
+	for i, l := range late {
+		if still[i] != (place{}) {
+			links, places = append(links, l), append(places, still[i])
+		}
+	}
+	return links, places
 }
 
 // late are the links whose channels say that they receive, and are behind what the source had.
 func (d *discovery) late() (list []*Link) {
 	for i := range d.t.Links {
 		l := &d.t.Links[i]
-		if s := &d.t.Nodes[l.Source]; s.Seen && l.Channel != nil && l.Channel.Receiving() && behind(s, &d.t.Nodes[l.Replica], l.Channel) {
+		if s := &d.t.Nodes[l.Source]; s.Seen && l.Channel != nil && l.Channel.Receiving() && isBehind(s, &d.t.Nodes[l.Replica], l.Channel) {
 			list = append(list, l)
 		}
 	}
 	return list
 }
 
-// behind reports whether a channel has not received what its source had: by the place in the source's binary log, and, where both have GTIDs, by these.
-func behind(source, replica *Node, ch *Channel) bool {
+// isBehind reports whether a channel has not received what its source had: by the place in the source's binary log, and, where both have GTIDs, by these.
+func isBehind(source, replica *Node, ch *Channel) bool {
 	if !ch.Receiving() || !before(ch.SourceLog, ch.SourcePos, source.Log.File, source.Log.Pos) {
 		return false
 	}

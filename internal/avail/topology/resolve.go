@@ -49,6 +49,9 @@ func (d *discovery) source(e *expected, seen int) int {
 		servers[i] = d.t.Nodes[i].followed()
 	}
 	ch := follow.Channel{Source: e.channel.Source, SourceUUID: e.uuid, SourceID: e.id}
+	for _, a := range e.addresses { // asked there, somebody else answered, or nobody
+		ch.Elsewhere = ch.Elsewhere || d.known[strings.ToLower(a)]
+	}
 	return follow.Source(servers, e.by, ch)
 }
 

@@ -41,6 +41,8 @@ type Node struct {
 type Failure struct {
 	Kind string `json:"kind"` // refused, timeout, hung (it takes connections and says nothing), login, unreachable, full, dropped, tls, privilege, other; no_address: nobody tells it; other_server: another one answers there
 	Text string `json:"text"`
+	// Patience is how long an answer was waited for, of one that hangs.
+	Patience time.Duration `json:"patience_ns,omitempty"`
 }
 
 // Facts is what a server told of itself. What it did not tell is empty, and Unknown says why.
@@ -155,6 +157,10 @@ type Channel struct {
 	RelayBytes     int64  `json:"relay_bytes,omitempty"`      // of relay logs on its disk
 	Filter         string `json:"filter,omitempty"`           // what it leaves out
 	TLS            bool   `json:"tls"`                        // it is set to use TLS
+	// Silence is for how long nothing came from the source, neither a transaction nor a heartbeat; nil: the server does not tell.
+	Silence *time.Duration `json:"silence_ns,omitempty"`
+	// Beat is how often the source says that it lives while it has nothing to send; 0: not known.
+	Beat time.Duration `json:"heartbeat_ns,omitempty"`
 }
 
 // Receiving reports whether the channel is connected to its source.
@@ -217,7 +223,7 @@ type Link struct {
 	Channel *Channel `json:"channel,omitempty"`
 	// Missing is how many of the source's transactions the replica has not applied, by GTID; nil: not known.
 	Missing *uint64 `json:"missing,omitempty"`
-	// Frozen is for how long, at the least, nothing came of what the source had when it was asked, though the channel says that it receives; 0: it came, or is not known.
+	// Frozen is for how long, at the least, nothing at all came, though the source had more and the channel says that it receives; 0: something came, or it is not known.
 	Frozen time.Duration `json:"frozen_ns,omitempty"`
 }
 

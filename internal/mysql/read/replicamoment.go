@@ -28,7 +28,7 @@ type ReplicaMoment struct {
 	RelayPos          int64
 	RelaySpace        int64
 	Received, Applied mysql.GTIDSet // empty without GTIDs
-	Heartbeat         float64       // seconds since the source's last heartbeat
+	Heartbeat         float64       // seconds since the source last said that it lives, as SignOfLife has it
 	HeartbeatEvery    float64
 }
 
@@ -48,7 +48,7 @@ func ReplicaMoments(ctx context.Context, c *mysql.Conn) ([]ReplicaMoment, error)
 	if err := r.take(ctx, c, rows, new(fleet.Sample)); err != nil {
 		return nil, err
 	}
-	beats, err := heartbeats(ctx, c)
+	beats, err := SignsOfLife(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func ReplicaMoments(ctx context.Context, c *mysql.Conn) ([]ReplicaMoment, error)
 			return nil, err
 		}
 		if b, ok := beats[list[i].Name]; ok {
-			list[i].Heartbeat, list[i].HeartbeatEvery = b[0], b[1]
+			list[i].Heartbeat, list[i].HeartbeatEvery = b.Age, b.Every
 		}
 	}
 	return list, nil
@@ -98,25 +98,30 @@ func momentOf(s mysql.Server, row map[string]string, ch fleet.Channel) (ReplicaM
 	return m, nil
 }
 
-// heartbeats are, by channel, for how many seconds the source's last heartbeat is past, and how often one comes; nil where the server does not
-// tell. A source sends one only when it has sent nothing else for as long.
-func heartbeats(ctx context.Context, c *mysql.Conn) (map[string][2]float64, error) {
+// SignOfLife is when a channel last heard from its source.
+type SignOfLife struct {
+	Age   float64 // seconds since the last heartbeat, or the last transaction that came whole; of MySQL 5.7 since the last heartbeat
+	Every float64 // seconds after which a source that has nothing to send sends a heartbeat
+}
+
+// SignsOfLife are, by channel, when it last heard from its source. Channels that have heard nothing yet, or are in the midst of receiving a transaction, have
+// none, nor have those of a server that does not tell: a MariaDB, or one without performance_schema. A source sends a heartbeat only when it has sent nothing
+// else for as long.
+func SignsOfLife(ctx context.Context, c *mysql.Conn) (map[string]SignOfLife, error) {
 	if !c.Server.PerformanceSchema || !c.Server.AtLeast(50700, fleet.Never) {
 		return nil, nil
 	}
-	every, found := map[string]float64{}, map[string][2]float64{}
-	const what = "heartbeats of the source"
-	if _, err := allowed(ctx, c, what, "", `SELECT /* risso: how often does the source say that it lives? */ CHANNEL_NAME, HEARTBEAT_INTERVAL FROM performance_schema.replication_connection_configuration`, func(row []sqldriver.Value) error {
-		every[mysql.Text(row[0])], _ = number(row[1])
-		return nil
-	}); err != nil {
-		return nil, err
+	last, midst := "s.LAST_HEARTBEAT_TIMESTAMP", "0"
+	if c.Server.AtLeast(80000, fleet.Never) {
+		last, midst = "GREATEST(s.LAST_HEARTBEAT_TIMESTAMP, s.LAST_QUEUED_TRANSACTION_END_QUEUE_TIMESTAMP)", "s.QUEUEING_TRANSACTION <> ''"
 	}
-	_, err := allowed(ctx, c, what, "", `SELECT /* risso: when did the source last say that it lives? */ CHANNEL_NAME, COUNT_RECEIVED_HEARTBEATS,
-  TIMESTAMPDIFF(MICROSECOND, LAST_HEARTBEAT_TIMESTAMP, NOW(6)) / 1e6 FROM performance_schema.replication_connection_status`, func(row []sqldriver.Value) error {
-		if n, _ := number(row[1]); n > 0 {
-			age, _ := number(row[2])
-			found[mysql.Text(row[0])] = [2]float64{max(0, age), every[mysql.Text(row[0])]}
+	found := map[string]SignOfLife{}
+	_, err := allowed(ctx, c, "heartbeats of the source", "", `SELECT /* risso: when did the source last say that it lives? */ s.CHANNEL_NAME, c.HEARTBEAT_INTERVAL,
+  TIMESTAMPDIFF(MICROSECOND, `+last+`, NOW(6)) / 1e6, `+midst+`
+FROM performance_schema.replication_connection_status AS s JOIN performance_schema.replication_connection_configuration AS c ON c.CHANNEL_NAME = s.CHANNEL_NAME`, func(row []sqldriver.Value) error {
+		every, _ := number(row[1])
+		if age, known := number(row[2]); known && mysql.Text(row[3]) == "0" { // it is NULL if there was none
+			found[mysql.Text(row[0])] = SignOfLife{Age: max(0, age), Every: every}
 		}
 		return nil
 	})

@@ -4,8 +4,15 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // wire passes connections on to a server, and can stop passing on what comes over those that there are.
@@ -14,6 +21,7 @@ type wire struct {
 	to   string
 	mu   sync.Mutex
 	dead []chan struct{} // closed: nothing of that connection is passed on any more
+	slow atomic.Bool     // 200 kB/s
 }
 
 func newWire(t *testing.T, to string) *wire {
@@ -51,8 +59,13 @@ func (w *wire) pass(c net.Conn) {
 		_, _ = io.Copy(s, c)
 		s.Close()
 	}()
-	buf := make([]byte, 1<<16)
+	whole := make([]byte, 1<<16)
 	for {
+		buf := whole
+		if w.slow.Load() {
+			buf = buf[:4000]
+			time.Sleep(20 * time.Millisecond)
+		}
 		n, err := s.Read(buf)
 		select {
 		case <-dead:
@@ -92,14 +105,46 @@ func TestFrozen(t *testing.T) {
 			}
 			s.do(1, "SET GLOBAL "+timeout+" = 3600") // it does not mend itself meanwhile
 			w := newWire(t, s.target(0).Address())
-			s.change(1, "MASTER_PORT = "+strconv.Itoa(w.Addr().(*net.TCPAddr).Port))
+			s.change(1, "MASTER_HEARTBEAT_PERIOD = 1, MASTER_PORT = "+strconv.Itoa(w.Addr().(*net.TCPAddr).Port))
 			s.replica(1, "START", "")
-			s.do(0, "CREATE DATABASE earlier")
+			s.do(0, "CREATE DATABASE earlier", "CREATE TABLE earlier.t (v LONGTEXT)")
 			s.settled()
 			s.over("repl.frozen", 1)
+			cutOff := func(search *topology.Search) { // no way to the primary from here
+				search.Reach = map[string]string{s.target(0).Address(): "127.0.0.1:1", w.Addr().String(): "127.0.0.1:1"}
+			}
+			tells := s.conns[1].Server.AtLeast(80000, fleet.Never)
+			s.slowly(w)
+			if d := s.holdsOf("primary.unreachable", w.Addr().String(), cutOff); (d.Severity == fleet.SeverityWarning) != tells || strings.Contains(d.What, "heard from it") != tells {
+				t.Errorf("a primary that runs, and is not reached from here: got %+v", d)
+			}
 			w.freeze()
 			s.do(0, "CREATE DATABASE later")
+			if tells {
+				s.holdsOf("primary.silent", w.Addr().String(), cutOff)
+			}
 			s.remedied("repl.frozen", 1)
 		})
 	}
+}
+
+// slowly lets a replica be late by a slow network, over which something comes all the time: that is not frozen.
+func (s *servers) slowly(w *wire) {
+	s.t.Helper()
+	w.slow.Store(true)
+	s.do(0, "INSERT INTO earlier.t VALUES (REPEAT('x', 50000))")
+	for range 6 {
+		s.do(0, "INSERT INTO earlier.t SELECT v FROM earlier.t")
+	}
+	await.Until(s.t, func() bool {
+		top := s.discover(0)
+		l, source := top.Links[0], &top.Nodes[top.Links[0].Source]
+		late := l.Channel != nil && l.Channel.SourceLog == source.Log.File && l.Channel.SourcePos < source.Log.Pos
+		if !late {
+			s.t.Fatal("the replica has all before it was asked twice")
+		}
+		return l.Frozen == 0
+	}, "a replica to which something comes is not frozen")
+	w.slow.Store(false)
+	s.settled()
 }

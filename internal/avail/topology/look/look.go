@@ -281,6 +281,12 @@ func (r *reader) channels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var signs map[string]read.SignOfLife
+	if len(list) > 0 {
+		if signs, err = read.SignsOfLife(ctx, r.c); err != nil {
+			return err
+		}
+	}
 	for _, ch := range list {
 		if ch.SourceHost == "" || ch.SourceHost == "<NULL>" { // those of Group Replication, which have no source of their own
 			continue
@@ -293,9 +299,22 @@ func (r *reader) channels(ctx context.Context) error {
 		if ch.Behind >= 0 {
 			out.Behind = &ch.Behind
 		}
+		if sign, is := signs[ch.Name]; is {
+			out.Silence, out.Beat = silence(r.c.Server, sign)
+		}
 		r.f.Channels = append(r.f.Channels, out)
 	}
 	return nil
+}
+
+// silence is for how long a channel has heard nothing. A MySQL 5.7 tells only of heartbeats: that none came for long says nothing there, as a source that has
+// something to send sends none.
+func silence(s mysql.Server, sign read.SignOfLife) (*time.Duration, time.Duration) {
+	age, every := time.Duration(sign.Age*float64(time.Second)), time.Duration(sign.Every*float64(time.Second))
+	if age > every && !s.AtLeast(80000, fleet.Never) {
+		return nil, every
+	}
+	return &age, every
 }
 
 func (r *reader) log(ctx context.Context) error {
@@ -338,7 +357,7 @@ func (r *reader) replicas(ctx context.Context) error {
 
 // stuck are states of sessions that cannot go on. Source: MySQL manual, "General Thread States"; sql/mysqld.cc and sql/semisync_source.cc for the words.
 var stuck = []string{"Waiting for semi-sync ACK from slave", "Waiting for semi-sync ACK from replica", "Waiting for global read lock", "Waiting for commit lock",
-	"Waiting for table flush", "Waiting for someone to clean disk", "waiting for handler commit", "Waiting for backup lock"}
+	"Waiting for table flush", "Waiting for someone to clean disk", "Waiting for disk space", "waiting for handler commit", "Waiting for backup lock"}
 
 func (r *reader) sessions(ctx context.Context) error {
 	list, err := r.c.Maps(ctx, "SHOW /* risso: who waits? */ PROCESSLIST")
