@@ -278,6 +278,22 @@ func (s Server) ForgetTransactions(rest, position string) []string {
 	return []string{reset, s.RememberTransactions(rest), "UNLOCK TABLES"}
 }
 
+// ForgetPrivileges are what ForgetTransactions, and stopping and starting replication, need: one of each list. Without the last of them a server would have forgotten
+// everything. Sources: MariaDB's GRANT, "Global Privileges"; MySQL manual, "gtid_purged".
+func (s Server) ForgetPrivileges(rest string) [][]string {
+	switch set, _ := ParseGTIDSet(rest); {
+	case s.MariaDB() && s.Number >= 110000:
+		return [][]string{{"RELOAD"}, {"REPLICATION SLAVE ADMIN"}, {"REPLICATION MASTER ADMIN"}}
+	case s.MariaDB() && s.Number >= 100502:
+		return [][]string{{"RELOAD"}, {"REPLICATION SLAVE ADMIN", "SUPER"}, {"REPLICATION MASTER ADMIN", "SUPER"}}
+	case s.MariaDB(), !s.atLeast(80001):
+		return [][]string{{"RELOAD"}, {"SUPER"}}
+	case slices.ContainsFunc(slices.Collect(maps.Keys(set.sources)), func(source string) bool { return strings.Contains(source, ":") }):
+		return [][]string{{"RELOAD"}, {"REPLICATION_SLAVE_ADMIN", "SUPER"}, {"SYSTEM_VARIABLES_ADMIN", "SUPER"}, {"TRANSACTION_GTID_TAG"}}
+	}
+	return [][]string{{"RELOAD"}, {"REPLICATION_SLAVE_ADMIN", "SUPER"}, {"SYSTEM_VARIABLES_ADMIN", "SUPER"}}
+}
+
 // RememberTransactions is the statement that says what a server has had whose binary log has just begun anew.
 func (s Server) RememberTransactions(rest string) string {
 	if s.MariaDB() {

@@ -104,6 +104,15 @@ func (c *carrier) open(ctx context.Context) (err error) {
 		}
 		return err
 	}
+	rights, err := c.replica.Rights(ctx)
+	if err != nil {
+		return err
+	}
+	for _, any := range c.replica.Server.ForgetPrivileges(c.rest) {
+		if !rights.Have("", "", any...) {
+			return fmt.Errorf("the account on %s lacks %s; nothing was changed", c.Plan.Replica.Name, strings.Join(any, " or "))
+		}
+	}
 	started, err := read.Started(ctx, c.replica)
 	if err != nil {
 		return err

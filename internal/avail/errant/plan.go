@@ -75,6 +75,7 @@ type Plan struct {
 	Equal   bool      `json:"rows_equal"`     // the user says that rows were compared and are equal
 	errant  mysql.Errant
 	threads []Threads // of the replica's channels, which a way that stops them starts again
+	rest    string    // what a replica that forgets is to have had
 	direct  bool      // the replica replicates from the source itself
 }
 

@@ -1,6 +1,7 @@
 package errant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,7 +67,7 @@ func (p *Plan) forget(replica, source *Reading, w Wanted) error {
 	if err != nil {
 		return err
 	}
-	p.Method = MethodForget
+	p.Method, p.rest = MethodForget, rest
 	p.Because = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
 	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted; a replica of it that is away now, and comes back, cannot go on" + thrown
 	p.forgetSteps(replica, rest)
@@ -106,7 +107,7 @@ func (p *Plan) below(replica, source *Reading) {
 		fmt.Sprintf("for each REPLICA of %s, those below it first: risso gtid repair --dsn REPLICA --source %s, then risso replica move REPLICA --below %s", replica.Name, source.Name, source.Name),
 		fmt.Sprintf("then risso gtid repair --dsn %s --source %s", replica.Name, source.Name),
 		fmt.Sprintf("then, for each: risso replica move REPLICA --below %s", replica.Name),
-		"if none of them is a replica, such as a mirror of binary logs, end them and plan again")
+		"if none of them is a replica, such as a mirror of binary logs, end them and plan again; that of a replica that has moved away ends with the next transactions")
 }
 
 // unapplied refuses a replica whose source no longer has what it would have to send when replication starts again, and says what a stop throws away: a MariaDB
@@ -171,7 +172,7 @@ func (p *Plan) undo(v *Verdict, replica *Reading) {
 			return
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Transaction) int { return b.Time.Compare(a.Time) })
+	slices.SortFunc(list, func(a, b Transaction) int { return cmp.Or(cmp.Compare(b.File, a.File), cmp.Compare(b.Position, a.Position)) })
 	if len(list) > mostUndone || len(list) == 0 {
 		return
 	}
