@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,10 +109,32 @@ func (s BinlogState) List() []GTID {
 }
 
 // String is the state as the server reads it.
-func (s BinlogState) String() string {
-	parts := make([]string, 0, len(s))
-	for _, g := range s.List() {
+func (s BinlogState) String() string { return stateText(s.List()) }
+
+func stateText(list []GTID) string {
+	parts := make([]string, 0, len(list))
+	for _, g := range list {
 		parts = append(parts, fmt.Sprintf("%d-%d-%d", g.Domain, g.Server, g.Number)) // also 0-0-0
 	}
 	return strings.Join(parts, ",")
+}
+
+// OldestLog is which transactions came before the oldest binary log that a MariaDB has, of each origin the last one; nil: it does not tell.
+// Source: MariaDB documentation, "Gtid_list event".
+func OldestLog(ctx context.Context, c *Conn) (BinlogState, error) {
+	if !c.Server.MariaDB() {
+		return nil, nil
+	}
+	logs, err := Logs(ctx, c)
+	if err != nil || len(logs) == 0 {
+		return nil, err
+	}
+	const heads = 4 // events, an encrypted log's one more among them
+	rows, err := c.Maps(ctx, fmt.Sprintf("SHOW /* risso: what came before the oldest log? */ BINLOG EVENTS IN %s LIMIT %d", Literal(logs[0].Name), heads))
+	for _, row := range rows {
+		if row["Event_type"] == "Gtid_list" {
+			return ParseBinlogState(strings.Trim(row["Info"], "[]"))
+		}
+	}
+	return nil, err
 }

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -149,8 +151,49 @@ func (s GTIDSet) each(most int) (list []GTID) {
 	return list
 }
 
-// Without is what is left of a gtid_binlog_state when something of it never was.
-func (e Errant) Without(state BinlogState) BinlogState {
+// Rest is what is left of what a server has had, as ExecutedTransactions tells it, when something of it never was; position is where it stands as a replica.
+// Of MariaDB's state servers take the last origin of a domain for the one that was logged last (sql/sql_repl.cc, contains_all_slave_gtid): where that one is
+// left out, the replica's position is.
+func (e Errant) Rest(executed, position string) (string, error) {
+	set, err := ParseGTIDSet(executed)
+	if err != nil {
+		return "", err
+	}
+	if !set.ByDomain() {
+		return set.Subtract(e.Set).String(), nil
+	}
+	state, err := ParseBinlogState(executed)
+	stands, perr := ParseBinlogState(position)
+	if err = errors.Join(err, perr); err != nil {
+		return "", err
+	}
+	last := map[uint32]GTID{} // of each domain, as the server's order says
+	for part := range strings.SplitSeq(executed, ",") {
+		if g, err := parseMaria(strings.TrimSpace(part)); err == nil {
+			last[g.Domain] = g
+		}
+	}
+	list := e.without(state).List()
+	end := func(g GTID) int { // what comes last in its domain
+		origin := Origin{g.Domain, g.Server}
+		if was := last[g.Domain]; !e.Contains(was) {
+			return bit(was.Server == g.Server)
+		}
+		return bit(stands[origin] == g.Number)
+	}
+	slices.SortStableFunc(list, func(a, b GTID) int { return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(end(a), end(b))) })
+	return stateText(list), nil
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// without is what is left of a gtid_binlog_state when something of it never was.
+func (e Errant) without(state BinlogState) BinlogState {
 	out := maps.Clone(state)
 	for o := range e.State {
 		if n, ok := e.Theirs[o]; ok {
@@ -215,11 +258,56 @@ func (s Server) EmptyTransaction(g GTID) []string {
 // EndOfEmpty lets the session number its transactions as usual again.
 func (s Server) EndOfEmpty() string { return endOfEmpty }
 
-// ForgetTransactions are statements that make a MariaDB, while it does not replicate, forget what its binary log had beyond a state, with the log; its position
-// as a replica stays. They come after LockWrites. Sources: MariaDB documentation, "gtid_binlog_state" (it can be set only while the log is empty),
-// "gtid_slave_pos" (to set it writes a table).
-func (s Server) ForgetTransactions(state BinlogState, position string) []string {
-	return []string{"RESET MASTER", "SET GLOBAL gtid_binlog_state = " + Literal(state.String()), "UNLOCK TABLES", "SET GLOBAL gtid_slave_pos = " + Literal(position)}
+// OwnedQuery asks which transaction the session holds: the one that it has set GTID_NEXT to, or none if that was committed before, so that what the session
+// does is skipped without an error. While it is held, the server gives its number to nobody else. Source: MySQL manual, "GTID Life Cycle".
+func (s Server) OwnedQuery() string {
+	return "SELECT /* risso: is this transaction ours? */ @@SESSION.gtid_owned"
+}
+
+// ForgetTransactions are statements that make a server, while it does not replicate, forget all that its binary log had but the rest, with the log; its position
+// as a replica stays. They come after LockWrites, and the first of them cannot be undone. Sources: MariaDB documentation, "gtid_binlog_state" (it can be set only
+// while the log is empty), "gtid_slave_pos" (to set it writes a table); MySQL manual, "gtid_purged".
+func (s Server) ForgetTransactions(rest, position string) []string {
+	if s.MariaDB() {
+		return []string{"RESET MASTER", s.RememberTransactions(rest), "UNLOCK TABLES", "SET GLOBAL gtid_slave_pos = " + Literal(position)}
+	}
+	reset := "RESET MASTER"
+	if s.atLeast(80200) {
+		reset = "RESET BINARY LOGS AND GTIDS"
+	}
+	return []string{reset, s.RememberTransactions(rest), "UNLOCK TABLES"}
+}
+
+// ForgetPrivileges are what ForgetTransactions, and stopping and starting replication, need: one of each list. Without the last of them a server would have forgotten
+// everything. Sources: MariaDB's GRANT, "Global Privileges"; MySQL manual, "gtid_purged".
+func (s Server) ForgetPrivileges(rest string) [][]string {
+	switch set, _ := ParseGTIDSet(rest); {
+	case s.MariaDB() && s.Number >= 110000:
+		return [][]string{{"RELOAD"}, {"REPLICATION SLAVE ADMIN"}, {"REPLICATION MASTER ADMIN"}}
+	case s.MariaDB() && s.Number >= 100502:
+		return [][]string{{"RELOAD"}, {"REPLICATION SLAVE ADMIN", "SUPER"}, {"REPLICATION MASTER ADMIN", "SUPER"}}
+	case s.MariaDB(), !s.atLeast(80001):
+		return [][]string{{"RELOAD"}, {"SUPER"}}
+	case slices.ContainsFunc(slices.Collect(maps.Keys(set.sources)), func(source string) bool { return strings.Contains(source, ":") }):
+		return [][]string{{"RELOAD"}, {"REPLICATION_SLAVE_ADMIN", "SUPER"}, {"SYSTEM_VARIABLES_ADMIN", "SUPER"}, {"TRANSACTION_GTID_TAG"}}
+	}
+	return [][]string{{"RELOAD"}, {"REPLICATION_SLAVE_ADMIN", "SUPER"}, {"SYSTEM_VARIABLES_ADMIN", "SUPER"}}
+}
+
+// RememberTransactions is the statement that says what a server has had whose binary log has just begun anew.
+func (s Server) RememberTransactions(rest string) string {
+	if s.MariaDB() {
+		return "SET GLOBAL gtid_binlog_state = " + Literal(rest)
+	}
+	return "SET GLOBAL gtid_purged = " + Literal(rest)
+}
+
+// HasHad reports whether a server that has had some transactions has had all of others, and whether it has had none at all. MariaDB's are compared by nothing else
+// than that: whatever its log has had since it began anew goes on from there.
+func (s Server) HasHad(executed, rest string) (all, none bool, err error) {
+	have, err := ParseGTIDSet(executed)
+	want, werr := ParseGTIDSet(rest)
+	return s.MariaDB() && executed != "" || have.ContainsSet(want), executed == "", errors.Join(err, werr)
 }
 
 // LockWrites are statements after which nobody writes until UNLOCK TABLES, or the end of the session; they wait for others at most that long.

@@ -50,9 +50,21 @@ func TestErrantParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, _ := ParseBinlogState("0-1-100,0-2-103,1-2-4")
-	if got := m.Without(state).String(); m.String() != "0-2-103,1-2-4" || got != "0-2-99,0-1-100" {
-		t.Errorf("got %s, and without it %s", m, got)
+	for _, c := range []struct{ has, errant, position, want string }{ // errant is beyond its source
+		{"0-1-100,0-2-103,1-2-4", "0-1-104,0-2-99", "0-1-100", "0-2-99,0-1-100"},
+		{"0-2-103,0-1-100", "0-1-104,0-2-99", "", "0-2-99,0-1-100"},              // what was logged last stays last
+		{"0-9-70,0-1-40,0-2-99", "0-9-70,0-1-40", "0-1-40", "0-9-70,0-1-40"},     // it is left out: where it stands as a replica comes last
+		{"0-9-70,0-1-40,0-2-99", "0-9-70,0-1-40", "3-1-5", "0-1-40,0-9-70"},      // nor does that tell: the greatest one
+		{"0-9-70,0-1-40", "0-9-70,0-1-40", "0-9-70", "0-9-70,0-1-40"},            // nothing is errant: the server's own order
+		{"5-1-2,0-3-4,0-2-6", "0-3-4,5-1-9,0-2-5", "0-3-4", "0-2-5,0-3-4,5-1-2"}, // its origin has others that are not errant
+	} {
+		e, err := ErrantTransactions(c.has, c.errant)
+		if got, rerr := e.Rest(c.has, c.position); err != nil || rerr != nil || got != c.want {
+			t.Errorf("%s beside %s at %q: got %s, %v, %v, want %s", c.has, c.errant, c.position, got, err, rerr, c.want)
+		}
+	}
+	if got, err := e.Rest(names.Replace("A:1-9:tag:1,B:1"), ""); err != nil || got != names.Replace("A:1-7") {
+		t.Errorf("got %s, %v", got, err)
 	}
 	later, _ := ErrantTransactions("0-1-100,0-2-103,1-2-4", "0-1-190,0-2-99")
 	other, _ := ErrantTransactions("0-1-100,0-2-103,1-2-4", "0-1-190,0-2-100")

@@ -53,7 +53,7 @@ func mariaReading(name, state string) Reading {
 	id := map[string]uint32{"S": 1, "R": 2, "O": 3}[name]
 	r := Reading{Name: name, Identity: fmt.Sprint("0-", id), ServerID: id, Executed: state, Strict: true, Logs: true, Server: mysql.Of(fleet.ServerOf("10.11.19-MariaDB", "MariaDB"))}
 	if id > 1 {
-		r.Channels = []read.ReplicaChannel{{SourceID: "1"}}
+		r.Channels = []read.ReplicaChannel{{SourceID: "1", SQLRunning: true, IORunning: true, Status: fleet.Channel{IORunning: "Yes", SQLRunning: "Yes"}}}
 	}
 	return r
 }
@@ -149,6 +149,10 @@ func TestMakePlan(t *testing.T) {
 	change := func(r Reading, f func(*Reading)) Reading { f(&r); return r }
 	replica, source := mysqlReading("R", "S:1-8,R:1-2"), mysqlReading("S", "S:1-9")
 	maria, from := change(mariaReading("R", "0-1-8,0-2-11"), func(r *Reading) { r.Position = "0-1-8" }), mariaReading("S", "0-1-9")
+	late := change(maria, func(r *Reading) {
+		r.Channels = slices.Clone(r.Channels)
+		r.Channels[0].Received, r.Channels[0].Delay = "0-1-9", 3600
+	})
 	for _, c := range []struct {
 		what            string
 		replica, source Reading
@@ -167,10 +171,9 @@ func TestMakePlan(t *testing.T) {
 		{"a privilege", replica, source, []Transaction{grant}, "", false, MethodRebuild, "(GRANT)", 0},
 		{"a privilege that looks like a query", replica, source, []Transaction{revoke}, "", false, MethodRebuild, "(REVOKE SELECT ON a.t FROM u)", 0},
 		{"a source that lost its own", mysqlReading("R", "S:1-12"), source, []Transaction{rows}, "", true, MethodRebuild, "committed " + long("S:10-12") + " itself and has lost them", 0},
-		{"MariaDB that has not applied what it received", change(maria, func(r *Reading) {
-			r.Channels = slices.Clone(r.Channels)
-			r.Channels[0].Received, r.Channels[0].Delay = "0-1-9", 3600
-		}), from, []Transaction{rows}, "", false, "", "let it apply them first", 0},
+		{"MariaDB whose source has purged what it received", late, change(from, func(r *Reading) { r.Gone = "0-1-9" }), []Transaction{rows}, "", false, "", "let it apply that first", 0},
+		{"MariaDB whose source still has it", late, change(from, func(r *Reading) { r.Gone = "0-1-8" }), []Transaction{rows}, "", false, MethodForget, "forgets", 8},
+		{"MariaDB that knows nothing of a domain", maria, change(from, func(r *Reading) { r.Gone = "0-1-8,5-1-1" }), []Transaction{rows}, "", false, "", "begin behind 5-1-1", 0},
 		{"purged", replica, source, nil, "its binary logs are gone", false, MethodRebuild, "nobody can say", 0},
 		{"a source that is a replica", replica, change(source, func(r *Reading) { r.Channels = replica.Channels }), nil, "", false, "", "name the primary", 0},
 		{"a source that is read only", replica, change(source, func(r *Reading) { r.ReadOnly = true }), nil, "", false, "", "read only", 0},
@@ -182,7 +185,7 @@ func TestMakePlan(t *testing.T) {
 			r.Channels = append(r.Channels, read.ReplicaChannel{SourceUUID: uuids["O"], Received: long("O:1")})
 		}), source, nil, "", false, "", "replicates from 2 servers", 0},
 		{"MariaDB whose position is lost", change(mariaReading("R", "0-1-12"), func(r *Reading) { r.Position = "0-1-12" }), from, nil, "", false, MethodRebuild, "has lost them", 0},
-		{"MariaDB with replicas", change(maria, func(r *Reading) { r.Replicas = 1 }), from, nil, "", false, MethodRebuild, "1 session", 0},
+		{"MariaDB with replicas", change(maria, func(r *Reading) { r.Replicas = 1 }), from, nil, "", false, MethodBelow, "1 session", 0},
 		{"MariaDB whose replicas are not known", change(maria, func(r *Reading) { r.Replicas = -1 }), from, nil, "", false, "", "PROCESS", 0},
 		{"MariaDB, not certain", maria, change(from, func(r *Reading) { r.Position = "0-9-90" }), nil, "", false, "", "not certain", 0},
 	} {
@@ -193,7 +196,7 @@ func TestMakePlan(t *testing.T) {
 		for _, p := range v.Errant() {
 			p.Transactions, p.Unseen = c.did, c.unseen
 		}
-		p, err := MakePlan(&v, &c.replica, &c.source, c.equal, time.Now())
+		p, err := MakePlan(&v, &c.replica, &c.source, Wanted{RowsEqual: c.equal}, time.Now())
 		text := p.Because
 		if err != nil {
 			text = err.Error()
@@ -217,7 +220,7 @@ func TestStale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := MakePlan(&v, &replica, &source, false, time.Now())
+		p, err := MakePlan(&v, &replica, &source, Wanted{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,9 +18,10 @@ type Logs interface {
 // Seen is what was found in binary logs.
 type Seen struct {
 	Transactions []Transaction
-	Total        int64    // also those beyond the limit
-	Incomplete   bool     // not all logs could be read: Notes say why
-	Notes        []string // about logs
+	Total        int64             // also those beyond the limit
+	Incomplete   bool              // not all logs could be read: Notes say why
+	Notes        []string          // about logs
+	Before       mysql.BinlogState // MariaDB: what came before the oldest log; nil: not known
 }
 
 // mostLooked is how many transactions are kept with what they changed.
@@ -73,8 +74,13 @@ func (p *Part) take(seen Seen, err error) {
 		p.Unseen = fmt.Sprintf("its binary logs do not have %d of them any more", p.errant.Set.Count()-uint64(len(p.Transactions)))
 	}
 	for _, g := range p.errant.State.List() {
-		if p.Unseen == "" && !found[mysql.Origin{Domain: g.Domain, Server: g.Server}] {
+		origin := mysql.Origin{Domain: g.Domain, Server: g.Server}
+		switch {
+		case p.Unseen != "":
+		case !found[origin]:
 			p.Unseen = "its binary logs have none any more of those up to " + g.String()
+		case seen.Before[origin] > p.errant.Theirs[origin]:
+			p.Unseen = fmt.Sprintf("its binary logs begin behind %d-%d-%d, and no longer have those before", g.Domain, g.Server, seen.Before[origin])
 		}
 	}
 }

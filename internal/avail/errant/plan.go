@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -22,14 +21,12 @@ const (
 	MethodNone    Method = "nothing"            // there is none to get rid of
 	MethodEmpty   Method = "empty transactions" // the primary, and so all replicas, get them as empty ones
 	MethodForget  Method = "forget"             // the replica forgets that it had them
+	MethodBelow   Method = "its replicas first" // those that replicate from it have them, too, and are repaired before it
 	MethodRebuild Method = "rebuild"            // only another copy of the primary helps
 )
 
 // planVersion is that of Plan's form.
 const planVersion = 1
-
-// lockPatience is how long a MariaDB may take until nobody writes.
-const lockPatience = 10 * time.Second
 
 // mostEmpty is how many empty transactions one repair makes.
 const mostEmpty = 10_000
@@ -72,11 +69,42 @@ type Plan struct {
 	Method  Method    `json:"method"`
 	Because string    `json:"why"`
 	Tables  []string  `json:"tables"` // whose rows they changed
+	Before  []string  `json:"before"` // what can be done first, if it is wanted
 	Steps   []Step    `json:"steps"`
 	After   []string  `json:"after"`          // what remains to be done, by whom the plan is run
 	Lost    string    `json:"lost,omitempty"` // what goes for good
 	Equal   bool      `json:"rows_equal"`     // the user says that rows were compared and are equal
 	errant  mysql.Errant
+	threads []Threads // of the replica's channels, which a way that stops them starts again
+	rest    string    // what a replica that forgets is to have had
+	direct  bool      // the replica replicates from the source itself
+}
+
+// Wanted is what the user asks for beyond the two servers.
+type Wanted struct {
+	RowsEqual bool      // somebody has compared rows and definitions, and they are equal
+	Forget    bool      // the replica is to forget also if the primary could have empty transactions
+	Between   []Reading // of a replica in a chain: its source, that one's source, and so on, up to one that replicates from the primary
+}
+
+// from is what a replica replicates from itself.
+func (w *Wanted) from(source *Reading) *Reading {
+	if len(w.Between) > 0 {
+		return &w.Between[0]
+	}
+	return source
+}
+
+// chained reports whether the replica is below the source.
+func (w *Wanted) chained(replica, source *Reading) bool {
+	at := replica
+	for i := range w.Between {
+		if !at.Follows(&w.Between[i]) {
+			return false
+		}
+		at = &w.Between[i]
+	}
+	return at.Follows(source)
 }
 
 // ErrRefused is what every error wraps that says why there is no plan.
@@ -86,9 +114,9 @@ func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// MakePlan plans the repair of a replica by a verdict in which the transactions' changes are known. rowsEqual: somebody has compared rows. It is pure.
-func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Time) (Plan, error) {
-	p := Plan{Version: planVersion, Made: now.UTC().Truncate(time.Second), Replica: Pin{replica.Name, replica.Identity}, Source: Pin{source.Name, source.Identity}, Method: MethodNone, Tables: []string{}, Steps: []Step{}, After: []string{}, Equal: rowsEqual}
+// MakePlan plans the repair of a replica by a verdict in which the transactions' changes are known. It is pure.
+func MakePlan(v *Verdict, replica, source *Reading, w Wanted, now time.Time) (Plan, error) {
+	p := Plan{Version: planVersion, Made: now.UTC().Truncate(time.Second), Replica: Pin{replica.Name, replica.Identity}, Source: Pin{source.Name, source.Identity}, Method: MethodNone, Tables: []string{}, Before: []string{}, Steps: []Step{}, After: []string{}, Equal: w.RowsEqual}
 	switch {
 	case v.Unknown != "":
 		return p, refused("%s", v.Unknown)
@@ -97,10 +125,10 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 		return p, nil
 	case len(replica.Channels) > 1:
 		return p, refused("%s replicates from %d servers: what is errant there is not for one of them to have", replica.Name, len(replica.Channels))
-	case !replica.Follows(source):
+	case !w.chained(replica, source):
 		return p, refused("%s does not replicate from %s", replica.Name, source.Name)
 	}
-	p.errant = v.ErrantOf()
+	p.errant, p.direct = v.ErrantOf(), len(w.Between) == 0
 	p.Errant = p.errant.String()
 	var behind []string
 	for _, g := range p.errant.State.List() {
@@ -119,13 +147,14 @@ func MakePlan(v *Verdict, replica, source *Reading, rowsEqual bool, now time.Tim
 		p.After = append(p.After, rebuild(replica, source))
 		return p, nil
 	}
-	if why := p.harm(v); why != "" && !rowsEqual {
+	if why := p.harm(v); why != "" && !w.RowsEqual {
 		p.Method, p.Because = MethodRebuild, why+"; if the rows and definitions of both were compared and are equal (risso checksum, risso diff), say so by --rows-equal"
 		p.After = append(p.After, rebuild(replica, source))
 		return p, nil
 	}
-	if replica.Server.ByDomain() {
-		return p, p.forget(replica, source)
+	p.undo(v, replica)
+	if w.Forget || replica.Server.ByDomain() {
+		return p, p.forget(replica, source, w)
 	}
 	return p, p.empty(replica, source)
 }
@@ -180,96 +209,6 @@ func (p *Plan) checkRows(replica *Reading) {
 		return
 	}
 	p.After = append(p.After, fmt.Sprintf("the rows that they changed stay as they are on %s: compare both servers by risso checksum, which mends them with --mend: %s", replica.Name, strings.Join(p.Tables, ", ")))
-}
-
-// empty plans empty transactions on the primary.
-func (p *Plan) empty(replica, source *Reading) error {
-	switch {
-	case len(source.Channels) > 0:
-		return refused("%s replicates from another server itself, and would get errant transactions by this: name the primary by --source", source.Name)
-	case source.ReadOnly:
-		return refused("%s is read only: is it the primary?", source.Name)
-	case p.errant.Set.Count() > mostEmpty:
-		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %d empty transactions are more than this makes (%d)", p.errant.Set.Count(), mostEmpty)
-		p.After = append(p.After, rebuild(replica, source))
-		return nil
-	}
-	p.Method = MethodEmpty
-	p.Because = fmt.Sprintf("%s gets them as empty transactions, and all its replicas by it; %s has them and passes over them", source.Name, replica.Name)
-	for _, g := range p.errant.Numbers(mostEmpty) {
-		p.Steps = append(p.Steps, Step{Server: source.Name, Statement: source.Server.EmptyTransaction(g), Back: "an empty transaction changes nothing and needs no way back", gtid: g, kind: stepEmpty})
-	}
-	p.Steps[len(p.Steps)-1].Statement = append(slices.Clone(p.Steps[len(p.Steps)-1].Statement), source.Server.EndOfEmpty())
-	p.checkRows(replica)
-	return nil
-}
-
-// longBehind is from when on, in seconds, a source may no longer have what a replica has received.
-const longBehind = 60
-
-// forget plans that a MariaDB forgets what it had.
-func (p *Plan) forget(replica, source *Reading) error {
-	switch {
-	case replica.Replicas < 0:
-		return refused("whether %s has replicas of its own is not known: the account may not see other sessions (PROCESS)", replica.Name)
-	case replica.Replicas > 0:
-		p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s has %s that read its binary log and may have taken them", replica.Name, digits.Counted(replica.Replicas, "session"))
-		p.After = append(p.After, "if none of them is a replica, such as a mirror of binary logs, end them and plan again")
-		return nil
-	}
-	thrown := ""
-	for _, ch := range replica.Channels {
-		received, err := mysql.ParseBinlogState(ch.Received)
-		if err != nil {
-			return err
-		}
-		applied, err := mysql.ParseBinlogState(replica.Position)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(received.List(), func(g mysql.GTID) bool { return applied.Farthest(g.Domain) < g.Number }) {
-			continue
-		}
-		switch {
-		case ch.Delay > 0, ch.SQLRunning && ch.Behind >= longBehind:
-			return refused("%s has received transactions that it has not applied, and stopping it would throw them away: let it apply them first", replica.Name)
-		case !ch.SQLRunning: // stopped by what is errant, perhaps: then nothing else lets it apply them
-			thrown = "; what it has received and not applied is thrown away, and fetched again from " + source.Name + ": make sure that its binary logs still have it"
-		}
-	}
-	state, err := mysql.ParseBinlogState(replica.Executed)
-	position, perr := mysql.ParseBinlogState(replica.Position)
-	if err != nil || perr != nil {
-		return errors.Join(err, perr)
-	}
-	for _, g := range position.List() {
-		if p.errant.Contains(g) {
-			p.Method, p.Because = MethodRebuild, fmt.Sprintf("only a rebuild helps, because %s is one of them and the position of %s as a replica (gtid_slave_pos): %s has lost what it would have to send next", g, replica.Name, source.Name)
-			p.After = append(p.After, rebuild(replica, source))
-			return nil
-		}
-	}
-	p.Method = MethodForget
-	p.Because = fmt.Sprintf("%s forgets that its binary log had them, and begins it anew; it stays where it is as a replica", replica.Name)
-	p.Lost = "the binary logs of " + replica.Name + " go with it, and with them what they tell of these transactions: copy them before by risso binlog follow --once, if they are wanted; a replica of it that is away now, and comes back, cannot go on" + thrown
-	step := func(kind stepKind, back, why string, statements ...string) {
-		p.Steps = append(p.Steps, Step{Server: replica.Name, Statement: statements, Because: why, Back: back, replica: true, kind: kind})
-	}
-	var start []string
-	for _, ch := range replica.Channels {
-		start = append(start, replica.Server.StartReplica(ch.Name))
-		step(stepPlain, replica.Server.StartReplica(ch.Name), "", replica.Server.StopReplica(ch.Name))
-	}
-	step(stepPlain, "", "nobody writes meanwhile", replica.Server.LockWrites(lockPatience)...)
-	step(stepAgain, strings.Join(start, "; "), "nothing else may have happened; the positions of the next steps are those of then")
-	for _, s := range replica.Server.ForgetTransactions(p.errant.Without(state), replica.Position) {
-		step(stepReset, "there is no way back to the old binary log: go on with the next statements", "", s)
-	}
-	for _, s := range start {
-		step(stepPlain, "", "", s)
-	}
-	p.checkRows(replica)
-	return nil
 }
 
 // Same says in what a plan that was made earlier differs from one that was made now. Nothing: it can be run.

@@ -6,6 +6,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,8 @@ type Reading struct {
 	Received mysql.GTIDSet         `json:"-"`        // MySQL: in relay logs, all channels together
 	Channels []read.ReplicaChannel `json:"-"`
 	Replicas int                   `json:"-"` // sessions that read its binary log; -1: it does not tell
+	Gone     string                `json:"-"` // MariaDB: where its oldest binary log begins, as a position; only AskGone reads it
+	Groups   []string              `json:"-"` // MySQL: UUIDs that it numbers transactions by as a member of a group
 	UUID     string                `json:"uuid,omitempty"`
 	ServerID uint32                `json:"server_id"`
 	Off      bool                  `json:"-"` // it does not use GTIDs
@@ -35,7 +38,7 @@ type Reading struct {
 
 // Read asks a server.
 func Read(ctx context.Context, name string, c *mysql.Conn) (Reading, error) {
-	r := Reading{Name: name, Server: c.Server, Identity: c.Server.ID, Replicas: -1}
+	r := Reading{Name: name, Server: c.Server, Identity: identity(c.Server), Replicas: -1}
 	rows, err := c.Maps(ctx, c.Server.LineageQuery())
 	if err != nil || len(rows) == 0 {
 		return r, fmt.Errorf("%s: ask which transactions it has: %w", name, err)
@@ -63,24 +66,64 @@ func Read(ctx context.Context, name string, c *mysql.Conn) (Reading, error) {
 			r.Received = r.Received.Union(set)
 		}
 	}
-	if list, err := c.Maps(ctx, "SHOW /* risso: who replicates from here? */ PROCESSLIST"); err == nil {
-		r.Replicas = 0
-		for _, row := range list {
-			if strings.HasPrefix(row["Command"], "Binlog Dump") {
-				r.Replicas++
-			}
-		}
-	}
-	// Without PROCESS the list has the account's own sessions only, and no error; MariaDB counts them all the same.
-	err = c.Query(ctx, "SHOW /* risso: how many replicate from here? */ GLOBAL STATUS LIKE 'Slaves_connected'", func(row []sqldriver.Value) error {
-		n, err := strconv.Atoi(mysql.Text(row[1]))
-		r.Replicas = max(r.Replicas, n)
-		return err
-	})
-	if err != nil {
+	if r.Replicas, err = readers(ctx, c); err != nil {
 		return r, fmt.Errorf("%s: ask how many replicate from it: %w", name, err)
 	}
+	err = c.Query(ctx, "SHOW /* risso: does a group number its transactions? */ GLOBAL VARIABLES LIKE 'group_replication_%'", func(row []sqldriver.Value) error {
+		if name := mysql.Text(row[0]); name == "group_replication_group_name" || name == "group_replication_view_change_uuid" {
+			r.Groups = append(r.Groups, mysql.Text(row[1]))
+		}
+		return nil
+	})
+	if err != nil {
+		return r, fmt.Errorf("%s: ask whether it is in a group: %w", name, err)
+	}
 	return r, nil
+}
+
+// readers counts the sessions that read a server's binary log; -1: it does not tell.
+func readers(ctx context.Context, c *mysql.Conn) (n int, err error) {
+	list, err := c.Maps(ctx, "SHOW /* risso: who replicates from here? */ PROCESSLIST")
+	if err != nil {
+		return -1, nil //nolint:nilerr // a plan that needs the number says that it is not known
+	}
+	for _, row := range list {
+		if strings.HasPrefix(row["Command"], "Binlog Dump") {
+			n++
+		}
+	}
+	// Without PROCESS the list has the account's own sessions only, and no error. MariaDB counts its replicas all the same, but no other readers.
+	err = c.Query(ctx, "SHOW /* risso: how many replicate from here? */ GLOBAL STATUS LIKE 'Slaves_connected'", func(row []sqldriver.Value) error {
+		more, err := strconv.Atoi(mysql.Text(row[1]))
+		n = max(n, more)
+		return err
+	})
+	if err != nil || n > 0 {
+		return n, err
+	}
+	rights, err := c.Rights(ctx)
+	if err == nil && !rights.Have("", "", "PROCESS") {
+		n = -1
+	}
+	return n, err
+}
+
+// AskGone reads what a server's binary logs no longer have: a replica that stops can go on only from there on. MySQL tells it with all else.
+func (r *Reading) AskGone(ctx context.Context, c *mysql.Conn) (err error) {
+	if c.Server.ByDomain() {
+		if r.Gone, err = mysql.GoneGTIDs(ctx, c); err != nil {
+			return fmt.Errorf("%s: ask where its oldest binary log begins: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// identity is by which a server is known again. Of a MariaDB's domain and server_id another cluster may have the same.
+func identity(s mysql.Server) string {
+	if s.ByDomain() {
+		return fmt.Sprintf("%s at %s:%d%s", s.ID, s.Hostname, s.Port, s.DataDir)
+	}
+	return s.ID
 }
 
 // Follows reports whether it replicates from another server, as far as its channels tell.
@@ -104,7 +147,7 @@ type from func(uuid string, server uint32) bool
 // own holds for transactions that were committed on the server itself.
 func (r *Reading) own(uuid string, server uint32) bool {
 	if uuid != "" {
-		return strings.EqualFold(uuid, r.UUID)
+		return strings.EqualFold(uuid, r.UUID) || slices.ContainsFunc(r.Groups, func(g string) bool { return strings.EqualFold(uuid, g) })
 	}
 	return server == r.ServerID
 }

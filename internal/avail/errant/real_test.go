@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ type pair struct {
 	t      *testing.T
 	nodes  [2]*sandbox.Node // the source, the replica
 	c      [2]*mysql.Conn
-	latest map[string]int64 // connection IDs of those that a repair opened
+	keeper Keeper
 }
 
 const (
@@ -30,7 +31,7 @@ const (
 func newPair(t *testing.T, spec string, settings ...string) *pair {
 	t.Helper()
 	s := sandboxtest.Pair(t, spec, settings...)
-	p := &pair{t: t, nodes: [2]*sandbox.Node{s.Nodes[0], s.Nodes[1]}, latest: map[string]int64{}}
+	p := &pair{t: t, nodes: [2]*sandbox.Node{s.Nodes[0], s.Nodes[1]}, keeper: Keeper{Dir: t.TempDir(), Command: "risso gtid back"}}
 	for i, n := range p.nodes {
 		p.c[i] = sandboxtest.Connect(t, n)
 	}
@@ -85,51 +86,53 @@ func (p *pair) judge() (Verdict, Reading, Reading) {
 	return v, r, s
 }
 
-func (p *pair) plan() *Plan {
+func (p *pair) plan(w Wanted) *Plan {
 	p.t.Helper()
 	v, r, s := p.judge()
-	plan, err := MakePlan(&v, &r, &s, true, time.Now())
+	if err := s.AskGone(p.t.Context(), p.c[onSource]); err != nil {
+		p.t.Fatal(err)
+	}
+	plan, err := MakePlan(&v, &r, &s, w, time.Now())
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return &plan
 }
 
-// carry carries a plan out; before step kill (-1: none) the repair's connections are ended.
-func (p *pair) carry(plan *Plan, kill int) (int, error) {
+// equal says that rows were compared.
+var equal = Wanted{RowsEqual: true}
+
+func (p *pair) target(on int) mysql.Target { return sandboxtest.Target(p.t, p.nodes[on]) }
+
+// carry carries a plan out; before is called before each step.
+func (p *pair) carry(ctx context.Context, plan *Plan, before func(i int, s Step) error) (int, error) {
 	p.t.Helper()
-	connect := func(on int) func(context.Context) (*mysql.Conn, error) {
-		return func(ctx context.Context) (*mysql.Conn, error) {
-			c, err := mysql.Connect(ctx, sandboxtest.Target(p.t, p.nodes[on]), nil)
-			if err == nil {
-				p.latest[fmt.Sprint(on)] = c.Server.ConnectionID
-			}
-			return c, err
-		}
-	}
 	noted := 0
-	done, err := plan.Carry(p.t.Context(), Doing{Replica: connect(onReplica), Source: connect(onSource), Note: func(any) error { noted++; return nil }, Patience: time.Minute, Before: func(i int, _ Step) error {
+	return plan.Carry(ctx, Doing{Replica: p.target(onReplica), Source: p.target(onSource), Note: func(any) error { noted++; return nil }, Patience: time.Minute, Keeper: p.keeper, Before: func(i int, s Step) error {
 		if noted != i+1 {
 			p.t.Errorf("step %d: %d lines of the journal are there, want %d", i, noted, i+1)
 		}
-		if i == kill {
-			p.run(onSource, fmt.Sprint("KILL ", p.latest["0"]))
-			p.run(onReplica, fmt.Sprint("KILL ", p.latest["1"]))
+		if before == nil {
+			return nil
 		}
-		return nil
+		return before(i, s)
 	}})
-	return done, err
 }
 
-// remedy runs what an error says after some words, up to a semicolon and a word that is no SQL.
-func (p *pair) remedy(err error, after string) {
+// sessions ends all sessions of repairs, which are those that are not p's.
+func (p *pair) endSessions() {
 	p.t.Helper()
-	_, text, ok := strings.Cut(err.Error(), after)
-	if !ok {
-		p.t.Fatalf("got %v, want %q in it", err, after)
+	for _, c := range p.c {
+		list, err := c.Maps(p.t.Context(), "SHOW PROCESSLIST")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, row := range list {
+			if row["User"] == "root" && row["Id"] != fmt.Sprint(c.Server.ConnectionID) && row["Command"] != "Binlog Dump GTID" && row["Command"] != "Binlog Dump" {
+				_ = c.Exec(p.t.Context(), "KILL "+row["Id"]) // it may have ended
+			}
+		}
 	}
-	text, _, _ = strings.Cut(text, "; then risso")
-	p.run(onReplica, strings.Split(text, "; ")...)
 }
 
 // clean makes sure that nothing is errant, and that what the source writes arrives.
@@ -160,29 +163,126 @@ func TestRepairMySQL(t *testing.T) {
 			if down, err := Judge(Question{Replica: r}); err != nil || len(down.Parts) != 1 || down.Parts[0].GTIDs != uuid+":1-3" || down.Parts[0].Sure != Likely {
 				t.Errorf("with the source down: got %+v, %v", down, err)
 			}
-			plan := p.plan()
-			if done, err := p.carry(plan, 1); err == nil || done != 1 || !strings.Contains(err.Error(), "1 of 3 transactions are done") || !strings.Contains(err.Error(), "plan again") {
+			plan := p.plan(equal)
+			if done, err := p.carry(t.Context(), plan, func(i int, _ Step) error {
+				if i == 1 {
+					p.endSessions()
+				}
+				return nil
+			}); err == nil || done != 1 || !strings.Contains(err.Error(), "1 of 3 transactions are done") || !strings.Contains(err.Error(), "plan again") {
 				t.Fatalf("killed in the midst: got %d, %v", done, err)
 			}
-			again := p.plan()
+			again := p.plan(equal)
 			if len(again.Steps) != 2 || len(plan.Same(again)) == 0 {
 				t.Fatalf("the plan after that: got %+v, which differs by %v", again, plan.Same(again))
 			}
-			p.run(onSource, "SET GTID_NEXT = '"+uuid+":3'", "BEGIN", "COMMIT", "SET GTID_NEXT = 'AUTOMATIC'") // somebody else is at it, too
-			if done, err := p.carry(again, -1); !errors.Is(err, ErrSurprise) || done != 1 {
-				t.Fatalf("done by somebody else: got %d, %v", done, err)
-			}
+			p.held(again, uuid+":3")
 			p.clean(3, "1,2,3")
 			p.run(onReplica, "INSERT INTO shop.o VALUES (13, 1)", "DELETE FROM shop.o WHERE id = 13")
-			if done, err := p.carry(p.plan(), -1); err != nil || done != 2 {
+			if done, err := p.carry(t.Context(), p.plan(equal), nil); err != nil || done != 2 {
 				t.Fatalf("got %d, %v", done, err)
 			}
 			p.clean(4, "1,2,3,4")
+			p.race()
+			p.run(onReplica, "INSERT INTO shop.o VALUES (14, 1)", "DELETE FROM shop.o WHERE id = 14")
+			shown := p.plan(equal)
+			p.run(onSource, "SET GLOBAL read_only = 1")
+			if done, err := p.carry(t.Context(), shown, nil); !errors.Is(err, ErrSurprise) || done != 0 || !strings.Contains(err.Error(), "is no primary any more") {
+				t.Errorf("a source that is read only since the plan was shown: got %d, %v", done, err)
+			}
 		})
 	}
 }
 
-// TestRepairMariaDB: a replica forgets; wherever the connection breaks, the error says what gets it going again.
+// held carries out a plan while another session holds the last of its transactions, and commits it with something in it: the repair's would be passed over without
+// an error.
+func (p *pair) held(plan *Plan, gtid string) {
+	p.t.Helper()
+	other := sandboxtest.Connect(p.t, p.nodes[onSource])
+	do := func(statements ...string) {
+		p.t.Helper()
+		for _, s := range statements {
+			if err := other.Exec(p.t.Context(), s); err != nil {
+				p.t.Fatalf("%s: %v", s, err)
+			}
+		}
+	}
+	do("SET GTID_NEXT = '"+gtid+"'", "BEGIN", "INSERT INTO shop.o VALUES (90, 1)", "DELETE FROM shop.o WHERE id = 90")
+	type result struct {
+		done int
+		err  error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		done, err := p.carry(context.WithoutCancel(p.t.Context()), plan, nil)
+		ended <- result{done, err}
+	}()
+	await.Until(p.t, func() bool {
+		list, err := p.c[onSource].Maps(p.t.Context(), "SHOW PROCESSLIST")
+		return err == nil && slices.ContainsFunc(list, func(row map[string]string) bool {
+			return strings.Contains(row["Info"], gtid) && row["Command"] == "Query"
+		})
+	}, "the repair waits for %s", gtid)
+	do("COMMIT", "SET GTID_NEXT = 'AUTOMATIC'")
+	if r := <-ended; !errors.Is(r.err, ErrSurprise) || r.done != 1 || !strings.Contains(r.err.Error(), "has "+gtid+" by now") {
+		p.t.Errorf("committed by somebody else: got %d, %v", r.done, r.err)
+	}
+}
+
+// race makes empty transactions of numbers that the source is about to give to its clients, which commit all the time: each is either empty, or refused.
+func (p *pair) race() {
+	p.t.Helper()
+	uuid := p.text(onSource, "SELECT @@server_uuid")
+	executed := func() uint64 {
+		s, err := mysql.ParseGTIDSet(p.text(onSource, "SELECT @@GLOBAL.gtid_executed"))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return s.Count()
+	}
+	before := executed()
+	stop, ended := make(chan bool), make(chan uint64, 1)
+	writer := sandboxtest.Connect(p.t, p.nodes[onSource])
+	go func() {
+		for n := uint64(0); ; n++ {
+			select {
+			case <-stop:
+				ended <- n
+				return
+			default:
+				if err := writer.Exec(context.WithoutCancel(p.t.Context()), "UPDATE shop.o SET v = v + 1 WHERE id = 1"); err != nil {
+					p.t.Error(err)
+				}
+			}
+		}
+	}()
+	empties, refusals := uint64(0), 0
+	for round := 0; round < 200 && (empties < 5 || refusals < 5); round++ {
+		s, _ := mysql.ParseGTIDSet(p.text(onSource, "SELECT @@GLOBAL.gtid_executed"))
+		plan := Plan{Method: MethodEmpty, Replica: Pin{"replica", identity(p.c[onReplica].Server)}, Source: Pin{"source", identity(p.c[onSource].Server)}}
+		g := mysql.GTID{Source: uuid, Number: 1}
+		for s.Contains(g) {
+			g.Number++
+		}
+		g.Number += uint64(round % 2 * 40) // the very next one, which the client may be faster to get, or one that it comes to soon
+		plan.Steps = []Step{{Server: "source", Statement: append(p.c[onSource].Server.EmptyTransaction(g), p.c[onSource].Server.EndOfEmpty()), gtid: g, kind: stepEmpty}}
+		switch done, err := p.carry(p.t.Context(), &plan, nil); {
+		case err == nil && done == 1:
+			empties++
+		case errors.Is(err, ErrSurprise):
+			refusals++
+		default:
+			p.t.Errorf("got %d, %v", done, err)
+		}
+	}
+	close(stop)
+	written := <-ended
+	if got := executed() - before; got != written+empties || empties == 0 || refusals == 0 {
+		p.t.Errorf("%d transactions more, by %d commits of a client and %d empty ones; %d were refused", got, written, empties, refusals)
+	}
+}
+
+// TestRepairMariaDB: a replica forgets, and nothing that happens in the midst leaves it standing.
 func TestRepairMariaDB(t *testing.T) {
 	p := newPair(t, "mariadb")
 	p.run(onReplica, "SET GLOBAL gtid_strict_mode = OFF", "INSERT INTO shop.o VALUES (11, 1)", "DELETE FROM shop.o WHERE id = 11")
@@ -196,49 +296,93 @@ func TestRepairMariaDB(t *testing.T) {
 	if down, err := Judge(Question{Replica: r}); err != nil || len(down.Parts) != 1 || down.Parts[0].GTIDs != v.Parts[0].GTIDs || down.Parts[0].Sure != Likely {
 		t.Errorf("with the source down: got %+v, %v", down, err)
 	}
-	plan := p.plan()
-	again, reset := -1, -1
-	for i, s := range plan.Steps {
-		switch {
-		case s.kind == stepAgain:
-			again = i
-		case s.kind == stepReset && reset < 0:
-			reset = i
-		}
-	}
-	if _, err := p.carry(plan, again); err == nil {
-		t.Fatal("killed before the reset: got no error")
-	} else {
-		p.remedy(err, "To go back, on replica: ")
-	}
+	plan := p.plan(equal)
 	p.run(onSource, "INSERT INTO shop.o VALUES (5, 1)")
 	p.reach("1,2,3,4,5")
-	if now := p.plan(); len(plan.Same(now)) > 0 {
+	if now := p.plan(equal); len(plan.Same(now)) > 0 {
 		t.Errorf("only positions have gone on: got %v", plan.Same(now))
 	}
-	if _, err := p.carry(p.plan(), reset+1); err == nil {
-		t.Fatal("killed after the reset: got no error")
-	} else {
-		p.remedy(err, "To go on, on replica: ")
+	stale := p.plan(equal)
+	p.run(onReplica, "INSERT INTO shop.o VALUES (13, 1)", "DELETE FROM shop.o WHERE id = 13")
+	if _, err := p.carry(t.Context(), stale, nil); !errors.Is(err, ErrSurprise) || !strings.Contains(err.Error(), "is as it was before") {
+		t.Fatalf("another one since: got %v, want ErrSurprise", err)
 	}
-	p.clean(6, "1,2,3,4,5,6")
+	p.run(onSource, "INSERT INTO shop.o VALUES (6, 1)")
+	p.reach("1,2,3,4,5,6")
+	if done, err := p.carry(t.Context(), p.plan(equal), nil); err != nil || done != len(plan.Steps) {
+		t.Fatalf("got %d, %v", done, err)
+	}
+	p.clean(7, "1,2,3,4,5,6,7")
 	p.run(onReplica, "SET GLOBAL gtid_strict_mode = ON", "CREATE DATABASE extra", "INSERT INTO shop.o VALUES (12, 1)", "DELETE FROM shop.o WHERE id = 12")
-	p.run(onSource, "INSERT INTO shop.o VALUES (7, 1)")
+	p.run(onSource, "INSERT INTO shop.o VALUES (8, 1)")
 	await.Until(t, func() bool {
 		_, r, _ := p.judge()
 		return len(r.Channels) == 1 && !r.Channels[0].SQLRunning
 	}, "the replica stops at a number that it has used")
-	stale := p.plan()
-	p.run(onReplica, "INSERT INTO shop.o VALUES (13, 1)", "DELETE FROM shop.o WHERE id = 13")
-	if _, err := p.carry(stale, -1); !errors.Is(err, ErrSurprise) {
-		t.Fatalf("another one since: got %v, want ErrSurprise", err)
-	} else {
-		p.remedy(err, "To go back, on replica: ")
-	}
-	if done, err := p.carry(p.plan(), -1); err != nil || done != len(plan.Steps) {
+	if done, err := p.carry(t.Context(), p.plan(equal), nil); err != nil || done != len(plan.Steps) {
 		t.Fatalf("got %d, %v", done, err)
 	}
-	p.clean(8, "1,2,3,4,5,6,7,8")
+	p.clean(9, "1,2,3,4,5,6,7,8,9")
+	p.run(onReplica, "STOP SLAVE", "INSERT INTO shop.o VALUES (14, 1)", "DELETE FROM shop.o WHERE id = 14") // somebody wants it to stand
+	p.run(onSource, "INSERT INTO shop.o VALUES (10, 1)")
+	if _, err := p.carry(t.Context(), p.plan(equal), nil); err != nil {
+		t.Fatal(err)
+	}
+	if v, r, _ := p.judge(); len(v.Parts) > 0 || r.Channels[0].Status.IORunning != "No" || r.Channels[0].SQLRunning {
+		t.Errorf("a replica that stood: got %+v, %+v, want it to stand, with nothing errant", v, r.Channels)
+	}
+	p.origins()
+	p.purged()
+}
+
+// origins: after a repair the server says that it stands where it stands as a replica, though its log had transactions of another origin with a lower number.
+func (p *pair) origins() {
+	p.t.Helper()
+	p.run(onReplica, "RESET MASTER", "SET GLOBAL gtid_binlog_state = '0-77-2,"+p.text(onReplica, "SELECT @@gtid_slave_pos")+"'", "START SLAVE")
+	p.run(onSource, "RESET MASTER", "SET GLOBAL gtid_binlog_state = '0-77-2,"+p.text(onReplica, "SELECT @@gtid_slave_pos")+"'", "INSERT INTO shop.o VALUES (20, 1)")
+	await.Until(p.t, func() bool { return p.text(onReplica, "SELECT COUNT(*) FROM shop.o WHERE id = 20") == "1" }, "the replica goes on")
+	p.run(onReplica, "SET GLOBAL gtid_strict_mode = OFF", "INSERT INTO shop.o VALUES (15, 1)", "DELETE FROM shop.o WHERE id = 15")
+	if _, err := p.carry(p.t.Context(), p.plan(equal), nil); err != nil {
+		p.t.Fatal(err)
+	}
+	if log, stands := p.text(onReplica, "SELECT @@gtid_binlog_pos"), p.text(onReplica, "SELECT @@gtid_slave_pos"); log != stands || !strings.Contains(p.text(onReplica, "SELECT @@gtid_binlog_state"), "0-77-2") {
+		p.t.Errorf("its log ends at %s, as a replica it is at %s, its state is %s", log, stands, p.text(onReplica, "SELECT @@gtid_binlog_state"))
+	}
+}
+
+// purged: a replica whose source no longer has what it has received and not applied is not stopped, for it would have to fetch it again.
+func (p *pair) purged() {
+	p.t.Helper()
+	p.run(onReplica, "STOP SLAVE SQL_THREAD", "INSERT INTO shop.o VALUES (16, 1)", "DELETE FROM shop.o WHERE id = 16")
+	p.run(onSource, "INSERT INTO shop.o VALUES (30, 1)")
+	await.Until(p.t, func() bool {
+		_, r, s := p.judge()
+		return len(r.Channels) == 1 && strings.Contains(s.Executed, r.Channels[0].Received) && r.Channels[0].Received != r.Position
+	}, "the replica has received it")
+	shown := p.plan(equal)
+	if !strings.Contains(shown.Lost, "thrown away, and fetched again from source") {
+		p.t.Errorf("got %q", shown.Lost)
+	}
+	await.Until(p.t, func() bool {
+		p.run(onSource, "FLUSH BINARY LOGS")
+		logs, err := mysql.Logs(p.t.Context(), p.c[onSource])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.run(onSource, "PURGE BINARY LOGS TO '"+logs[len(logs)-1].Name+"'")
+		gone, err := mysql.GoneGTIDs(p.t.Context(), p.c[onSource])
+		return err == nil && gone == p.text(onSource, "SELECT @@gtid_binlog_pos")
+	}, "the source has purged it")
+	v, r, s := p.judge()
+	if err := s.AskGone(p.t.Context(), p.c[onSource]); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := MakePlan(&v, &r, &s, equal, time.Now()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "let it apply that first") {
+		p.t.Errorf("got %v, want a refusal", err)
+	}
+	if _, err := p.carry(p.t.Context(), shown, nil); !errors.Is(err, ErrSurprise) {
+		p.t.Errorf("a plan from before: got %v, want ErrSurprise", err)
+	}
 }
 
 // TestAhead: a replica that has what its source is still committing, because another one has not acknowledged it, is ahead and not errant.
@@ -254,7 +398,7 @@ func TestAhead(t *testing.T) {
 	if len(v.Parts) != 1 || v.Parts[0].Kind != KindAhead || v.Parts[0].Sure != Certain || !strings.HasPrefix(v.Parts[0].GTIDs, uuid) {
 		t.Errorf("got %+v, want one of %s that is ahead", v, uuid)
 	}
-	if plan := p.plan(); plan.Method != MethodNone || len(plan.Steps) > 0 {
+	if plan := p.plan(equal); plan.Method != MethodNone || len(plan.Steps) > 0 {
 		t.Errorf("got %+v, want nothing to repair", plan)
 	}
 	p.run(onSource, "SET GLOBAL rpl_semi_sync_source_enabled = OFF")

@@ -161,6 +161,7 @@ func answers() []answer {
 		{"gtid intersect", "", reflect.TypeFor[gtid.SetAnswer]()},
 		{"gtid normalize", "", reflect.TypeFor[gtid.SetAnswer]()},
 		{"gtid repair", "", reflect.TypeFor[gtid.RepairAnswer]()},
+		{"gtid back", "", reflect.TypeFor[gtid.BackAnswer]()},
 		{"gtid subset", "", reflect.TypeFor[gtid.SubsetAnswer]()},
 		{"gtid subtract", "", reflect.TypeFor[gtid.SetAnswer]()},
 		{"gtid union", "", reflect.TypeFor[gtid.SetAnswer]()},

@@ -53,6 +53,7 @@ var answerRuns = []answerRun{
 	{"gtid errant", "gtid errant --dsn REPLICA --source DSN", 0},
 	{"gtid errant", "gtid errant --dsn REPLICA", 0},
 	{"gtid repair", "gtid repair --dsn REPLICA --source DSN --dry-run", 0},
+	{"gtid back", "gtid back --dsn REPLICA --state DIR/gtid", 0},
 	{"gtid where", "gtid where 0-1-1 --dsn REPLICA --dsn DSN", 0},
 	{"gtid intersect", "gtid intersect 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9 3e11fa47-71ca-11e1-9e33-c80aa9429562:7", 0},
 	{"gtid normalize", "gtid normalize 3e11fa47-71ca-11e1-9e33-c80aa9429562:1:2", 0},

@@ -38,7 +38,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^risso check [^b]`, "a risso serve, or its exit code says how the machine is: tests/scenario runs them"},
 	{`--fail-on `, "its exit code says how the server is set"},
 	{`status_2|customer_status|advise prove`, "an index or a finding that only the reader's own server has"},
-	{`^risso gtid (errant|where|repair)`, "its exit code says what is errant: the command's own test runs them"},
+	{`^risso gtid (errant|where|repair|back)`, "its exit code says what is errant: the command's own test runs them"},
 	{`(replica|source|executed)\.txt|words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`semisync (on|off) .*--yes`, "writes wait from then on: TestTurn carries it out"},
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},

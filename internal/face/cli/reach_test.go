@@ -70,7 +70,7 @@ func TestNoServer(t *testing.T) {
 		"trace --dsn D", "trace 4711 --for 1s --dsn D", "trace --latest --dsn D",
 		"accounts --dsn D", "accounts rotate x@y --state TMP --dry-run --dsn D", "advise --dsn D", "advise prove index.redundant:a.b.c --state TMP --dsn D", "size --dsn D",
 		"topology --dsn D", "lag --dsn D", "semisync status --dsn D", "semisync status --dsn GOOD --replica D", "semisync on --dry-run --state TMP --dsn GOOD --replica D", "semisync off --dry-run --state TMP --dsn GOOD --replica D", "semisync on --dry-run --state TMP --dsn D",
-		"semisync off --dry-run --state TMP --dsn D", "map --faults --dsn D", "galera --dsn D", "galera bootstrap --dsn D", "gtid errant --dsn D", "gtid where 0-1-1 --dsn D", "gtid repair --source GOOD --dry-run --dsn D",
+		"semisync off --dry-run --state TMP --dsn D", "map --faults --dsn D", "galera --dsn D", "galera bootstrap --dsn D", "gtid errant --dsn D", "gtid where 0-1-1 --dsn D", "gtid repair --source GOOD --dry-run --dsn D", "gtid back --state TMP --dsn D",
 		"replica move a --below b --state TMP --dsn D", "replica attach a --state TMP --dsn D", "replica detach a --state TMP --dsn D", "replica delay a 1h --state TMP --dsn D", "replica skip a --state TMP --dsn D", "replica rebuild a --state TMP --dsn D", "replica back --state TMP --dsn D",
 		"alter plan ALTER+TABLE+a.b+FORCE --dsn D", "alter run ALTER+TABLE+a.b+FORCE --dry-run --dsn D", "alter status --dsn D", "index retire a.b.c --state TMP --dry-run --dsn D",
 		"backup --to TMP --dsn D", "backup --dry-run --to TMP --dsn D", "backup --physical --to TMP --state TMP --dsn D", "backup --to TMP --dsn GOOD --max-lag 1s --replica D", "backup --physical --to TMP --state TMP --dsn GOOD --max-lag 1s --replica D",

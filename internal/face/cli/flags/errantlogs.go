@@ -2,6 +2,7 @@ package flags
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/data/binlog"
@@ -27,6 +28,9 @@ func (s ErrantLogs) Find(ctx context.Context, among mysql.GTIDSet, wanted func(m
 		return errant.Seen{}, LogFailure(err)
 	}
 	seen := errant.Seen{Total: res.Fit, Incomplete: res.Incomplete, Notes: res.Notes}
+	if seen.Before, err = s.began(ctx); err != nil {
+		return errant.Seen{}, err
+	}
 	for _, f := range res.Found {
 		t := errant.Transaction{GTID: f.GTID, Time: f.Time, File: f.File, Position: f.Pos, Connection: f.Thread, ServerID: f.Server, Changes: []errant.Change{}}
 		for _, c := range f.Changes {
@@ -42,4 +46,18 @@ func (s ErrantLogs) Find(ctx context.Context, among mysql.GTIDSet, wanted func(m
 		seen.Transactions = append(seen.Transactions, t)
 	}
 	return seen, nil
+}
+
+// began is what came before its oldest log.
+func (s ErrantLogs) began(ctx context.Context) (mysql.BinlogState, error) {
+	c, err := mysql.Connect(ctx, s.Server, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	before, err := mysql.OldestLog(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("ask what came before the oldest binary log: %w", err)
+	}
+	return before, nil
 }

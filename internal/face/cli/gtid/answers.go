@@ -33,3 +33,10 @@ type RepairAnswer struct {
 	Journal string      `json:"journal,omitempty"` // file that says what was done
 	Saved   string      `json:"saved,omitempty"`   // file with the plan
 }
+
+// BackAnswer is what a repair that was killed left, and what was done about it.
+type BackAnswer struct {
+	Server string            `json:"server"`
+	DryRun bool              `json:"dry_run"`
+	Left   []errant.Returned `json:"left"` // none: nothing is left
+}

@@ -39,7 +39,7 @@ and repairs transactions that only a replica has (errant, where, repair).
   risso gtid subset @replica.txt @source.txt && echo "nothing errant"
   risso gtid count @executed.txt`,
 	}
-	cmd.AddCommand(newErrant(s), newWhere(s), newRepair(s), newSubset(s),
+	cmd.AddCommand(newErrant(s), newWhere(s), newRepair(s), newBack(s), newSubset(s),
 		newTwo(s, "subtract", "Print what is in A and not in B", "as GTID_SUBTRACT does: what a replica A has that its source B has not is errant."+ofMariaDB+" What is\nleft is the positions of the domains in which A is farther.", subtract),
 		newTwo(s, "union", "Print what is in A or in B", "in either."+ofMariaDB+" Of each domain\nthe farther position counts.", union),
 		newTwo(s, "intersect", "Print what is in A and in B", "in both."+ofMariaDB+" Of each domain\nthat both have the position counts that both have reached.", intersect),

@@ -21,17 +21,19 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/home"
-	"github.com/rissodb/risso/internal/mysql"
 )
 
 type repairFlags struct {
 	flags.Server
 	source, save, plan, state, output string
-	dryRun, yes, equal                bool
+	dryRun, yes, equal, forget        bool
 }
 
-// repairPatience is how long a replica may take to replicate again.
-const repairPatience = 30 * time.Second
+// How long a replica may take to replicate again, and a server to answer: to stop, it ends the transaction in hand; to begin its binary log anew, it removes all files.
+const (
+	repairPatience = 30 * time.Second
+	answerPatience = 10 * time.Minute
+)
 
 func newRepair(s screen.Streams) *cobra.Command {
 	var f repairFlags
@@ -41,16 +43,20 @@ func newRepair(s screen.Streams) *cobra.Command {
 		Long: `Lets a replica get rid of errant transactions. The plan is shown first.
 
 MySQL: the primary gets each of them as an empty transaction, which changes nothing there nor on other
-replicas; the replica passes over them.
-MariaDB: the replica, if it has no replicas itself, forgets that it had them: its binary log begins anew,
-with gtid_binlog_state and gtid_slave_pos as they would be without them.
+replicas; the replica passes over them, and so does all that replicates from it.
+With --forget, and on MariaDB, the replica, if it has no replicas itself, forgets that it had them: its
+binary log begins anew, with gtid_purged, or gtid_binlog_state and gtid_slave_pos, as they would be
+without them. On MySQL that needs --rows-equal. A MariaDB with replicas: the plan says in which order.
+
+The replica may be below others that replicate from the primary; they are found, and asked by its account.
 
 Rows that they changed stay as they are: the plan names the tables, to be compared and mended by
-risso checksum. Where they changed definitions, or nobody can say what they changed, only a rebuild
-helps, unless --rows-equal says that both servers were compared.
+risso checksum, and says how they are set back. Where they changed definitions, or nobody can say what
+they changed, only a rebuild helps, unless --rows-equal says that both servers were compared.
 
-It stops at the first surprise and says how to go back. With --save the plan is written to a file;
---plan runs it later, only if nothing has changed meanwhile. A journal says what was done.`,
+It stops at the first surprise and puts in order what was begun. If it is killed, risso gtid back does.
+A server may take 10 minutes for an answer. With --save the plan is written to a file; --plan runs it
+later, only if nothing has changed meanwhile. A journal says what was done.`,
 		Example: `  risso gtid repair --dsn 'risso:secret@tcp(db2:3306)/' --source 'risso:secret@tcp(db1:3306)/' --dry-run
   risso gtid repair --dsn 'risso@tcp(db2)/' --source 'risso@tcp(db1)/' --save repair.json
   risso gtid repair --dsn 'risso@tcp(db2)/' --source 'risso@tcp(db1)/' --plan repair.json`,
@@ -63,6 +69,7 @@ It stops at the first surprise and says how to go back. With --save the plan is 
 	fl.StringVar(&f.save, "save", "", "write the plan to this file, change nothing")
 	fl.StringVar(&f.plan, "plan", "", "file of a plan to run, if nothing has changed since it was saved")
 	fl.BoolVar(&f.equal, "rows-equal", false, "rows and definitions of both servers were compared and are equal")
+	fl.BoolVar(&f.forget, "forget", false, "let the replica forget them, on MySQL too: for one without replicas, with --rows-equal")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and end")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask")
 	fl.StringVar(&f.state, "state", "", "folder of the journals (default "+home.State("gtid")+")")
@@ -107,12 +114,12 @@ func runRepair(ctx context.Context, s screen.Streams, f repairFlags) error {
 		if err != nil {
 			return err
 		}
-		f.equal = f.equal || saved.Equal
+		f.equal, f.forget = f.equal || saved.Equal, f.forget || saved.Method == errant.MethodForget
 	}
 	if !f.dryRun && f.save == "" && !f.yes && !screen.OnTerminal(s.In) {
 		return fault.New(fault.Usage, "give --yes to run it, --dry-run to see the plan, or --save FILE to keep it", errors.New("nobody is there to say yes"))
 	}
-	v, p, err := e.plan(ctx, f.equal)
+	v, p, err := e.plan(ctx, errant.Wanted{RowsEqual: f.equal, Forget: f.forget})
 	if err != nil {
 		return err
 	}
@@ -132,21 +139,27 @@ func runRepair(ctx context.Context, s screen.Streams, f repairFlags) error {
 	return f.carryOut(ctx, s, e, RepairAnswer{Plan: p, DryRun: f.dryRun})
 }
 
-// plan reads both servers and makes the plan.
-func (e ends) plan(ctx context.Context, equal bool) (v errant.Verdict, p errant.Plan, err error) {
+// plan reads both servers, and those between them, and makes the plan.
+func (e ends) plan(ctx context.Context, w errant.Wanted) (v errant.Verdict, p errant.Plan, err error) {
+	source, err := e.source.ask(ctx) // once more after the others
+	if err != nil {
+		return v, p, err
+	}
 	replica, err := e.replica.ask(ctx)
 	if err != nil {
 		return v, p, err
 	}
-	source, err := e.source.ask(ctx)
-	if err != nil {
+	if w.Between, err = e.replica.between(ctx, &replica, &source); err != nil {
 		return v, p, err
 	}
-	if v, err = judgeTwice(ctx, errant.Question{Replica: replica, Source: &source}, e.source); err != nil {
+	if source, err = e.source.askSource(ctx); err != nil {
+		return v, p, err
+	}
+	if v, err = judgeTwice(ctx, errant.Question{Replica: replica, Source: &source, Others: w.Between}, e.source); err != nil {
 		return v, p, err
 	}
 	errant.Describe(ctx, &v, flags.ErrantLogs{Server: e.replica.target})
-	p, err = errant.MakePlan(&v, &replica, &source, equal, time.Now())
+	p, err = errant.MakePlan(&v, &replica, &source, w, time.Now())
 	return v, p, err
 }
 
@@ -154,7 +167,7 @@ func (e ends) plan(ctx context.Context, equal bool) (v errant.Verdict, p errant.
 func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a RepairAnswer) error {
 	p := a.Plan
 	switch {
-	case p.Method == errant.MethodRebuild:
+	case p.Method == errant.MethodRebuild, p.Method == errant.MethodBelow:
 		return errors.Join(f.answer(s, a), fault.New(fault.Failed, "", errors.New(p.Because)))
 	case len(p.Steps) == 0, f.dryRun:
 		return f.answer(s, a)
@@ -171,7 +184,8 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 	case !f.yes && !screen.Confirmed(s):
 		return fault.New(fault.Failed, "", errors.New("not confirmed: nothing was changed"))
 	}
-	diary, err := change.NewDiary(cmp.Or(f.state, home.State("gtid")), "repair")
+	keeper := keeper(f.state, e.replica.name)
+	diary, err := change.NewDiary(keeper.Dir, "repair")
 	if err != nil {
 		return err
 	}
@@ -180,10 +194,7 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 	if err := diary.Note(p); err != nil {
 		return err
 	}
-	connect := func(n named) func(context.Context) (*mysql.Conn, error) {
-		return func(ctx context.Context) (*mysql.Conn, error) { return mysql.Connect(ctx, n.target, nil) }
-	}
-	a.Done, err = p.Carry(ctx, errant.Doing{Replica: connect(e.replica), Source: connect(e.source), Note: diary.Note, Patience: repairPatience})
+	a.Done, err = p.Carry(ctx, errant.Doing{Replica: e.replica.target.WithPatience(answerPatience), Source: e.source.target.WithPatience(answerPatience), Note: diary.Note, Patience: repairPatience, Keeper: keeper})
 	return errors.Join(err, f.answer(s, a))
 }
 
@@ -203,6 +214,9 @@ func (f repairFlags) answer(s screen.Streams, a RepairAnswer) error {
 
 func writePlan(w io.Writer, p *errant.Plan) {
 	fmt.Fprintf(w, "plan: %s: %s\n", p.Method, p.Because)
+	for _, text := range p.Before {
+		fmt.Fprintln(w, "  before:", text)
+	}
 	var steps change.Plan
 	for _, st := range p.Steps {
 		steps = append(steps, change.Step{What: cmp.Or(strings.Join(st.Statement, "; "), "read both servers again, also"), Where: "on " + st.Server, Why: st.Because})

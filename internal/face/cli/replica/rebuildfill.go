@@ -242,11 +242,11 @@ func (c *copier) begin(ctx context.Context, copied repoint.Copy) error {
 	if !c.logs || !conn.Server.GTIDsByDomain() || copied.GTIDs == "" {
 		return nil
 	}
-	state, err := mysql.ParseBinlogState(copied.GTIDs)
+	_, err = mysql.ParseBinlogState(copied.GTIDs)
 	if err != nil {
 		return err
 	}
-	for _, s := range conn.Server.ForgetTransactions(state, copied.GTIDs) {
+	for _, s := range conn.Server.ForgetTransactions(copied.GTIDs, copied.GTIDs) {
 		if err := conn.Exec(ctx, s); err != nil {
 			return fmt.Errorf("%s on %s: %w", s, c.name, err)
 		}
