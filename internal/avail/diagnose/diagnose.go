@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
@@ -30,6 +31,7 @@ type Diagnosis struct {
 	Statements string         `json:"statements,omitempty"` // as its flavour and version has them; "": something has to be done elsewhere
 	Case       string         `json:"case,omitempty"`       // the error that it is about
 	Because    *Cause         `json:"because,omitempty"`    // what it follows from; nil: nothing that was found
+	Since      time.Time      `json:"since,omitzero"`       // since when it is so, as far as somebody looked all the time; zero: that is not known
 
 	node  int // index of the first of Nodes, or -1
 	link  int // index of the link that it is about, or -1
@@ -56,7 +58,7 @@ func (d Diagnosis) Finding() fleet.Finding {
 	if d.Because != nil {
 		why += "; because of " + d.Because.Code + " of " + d.Because.Node
 	}
-	return fleet.Finding{ID: id, Subject: subject, Severity: d.Severity, Case: d.Case, Trouble: fleet.Trouble{What: d.What, Why: strings.TrimPrefix(why, "; "), Remedy: d.remedyWords()}}
+	return fleet.Finding{ID: id, Subject: subject, Severity: d.Severity, Case: d.Case, Since: d.Since, Trouble: fleet.Trouble{What: d.What, Why: strings.TrimPrefix(why, "; "), Remedy: d.remedyWords()}}
 }
 
 // remedyWords is what to do, with the condition under which statements may be run.

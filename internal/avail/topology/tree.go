@@ -230,10 +230,14 @@ func (t *Topology) LinkWords(l *Link) string {
 		if !ch.Receiving() {
 			words = append(words, "does not receive"+errorWords(ch.IO.Number, ch.IO.Text))
 		}
+	case ch.IORunning == "Connecting" && ch.IO.Text == "":
+		words = append(words, "connecting")
 	case ch.IORunning == "Connecting":
 		words = append(words, "cannot connect"+errorWords(ch.IO.Number, ch.IO.Text))
 	case !ch.Receiving():
 		words = append(words, "does not receive"+errorWords(ch.IO.Number, ch.IO.Text))
+	case l.Frozen > 0:
+		words = append(words, "receives nothing for "+digits.Span(l.Frozen.Truncate(time.Second)))
 	case ch.Behind != nil:
 		words = append(words, digits.Span(time.Duration(*ch.Behind)*time.Second)+" behind")
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,12 +30,14 @@ type looked struct {
 	store *state.Store
 	list  []config.Watched
 	shift time.Duration // how far the room's clock is ahead, for questions
+	found map[string][]fleet.Finding
 	*topology.Room
 }
 
 func (l *looked) begin() {
+	l.found = map[string][]fleet.Finding{}
 	l.Room = topology.New(topology.Options{Servers: l.list, Config: config.Topology{Every: 10 * time.Second}, Facts: l.store, Logger: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return time.Now().Add(l.shift) }})
+		Now: func() time.Time { return time.Now().Add(l.shift) }, Found: func(instance string, list []fleet.Finding) { l.found[instance] = list }})
 }
 
 // sees looks until what is seen is as it should be.
@@ -51,6 +54,11 @@ func (l *looked) sees(what string, is func(p *picture.Picture) bool) *picture.Pi
 		return false
 	}, "it was not seen %s", what)
 	return p
+}
+
+// bad is what was told of an instance last, without what is only information.
+func (l *looked) bad(instance string) []fleet.Finding {
+	return slices.DeleteFunc(slices.Clone(l.found[instance]), func(f fleet.Finding) bool { return f.Severity <= fleet.SeverityInfo })
 }
 
 func named(p *picture.Picture, name string) *picture.Node {
@@ -152,6 +160,14 @@ func TestRoom(t *testing.T) {
 			if len(dead.Nodes) != 3 || len(dead.Links) != 2 || !strings.HasPrefix(dead.Words, "db1: nothing listens there, since ") {
 				t.Errorf("%d nodes, %d links: %s", len(dead.Nodes), len(dead.Links), dead.Words)
 			}
+			dead = l.sees("that a dead primary is a finding", func(*picture.Picture) bool { return len(l.bad("db1")) > 0 })
+			told := l.bad("db1")[0]
+			if told.ID != "primary.dead" || told.Severity != fleet.SeverityCritical || told.Since.IsZero() || len(l.bad("db1")) > 1 {
+				t.Errorf("of db1 is told: %+v", l.bad("db1"))
+			}
+			if list := l.bad("db2"); len(list) > 0 { // that it does not replicate is a rule's; of the other one it follows from the primary's death
+				t.Errorf("of db2 is told: %+v", list)
+			}
 
 			// As if the process was killed: the store is opened again, and nobody looked meanwhile.
 			if err := store.Close(); err != nil {
@@ -198,6 +214,9 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			resumed(t, l, other)
+			if list := l.bad("db1"); len(list) != 1 || list[0].ID != "primary.dead" || !list[0].Since.Truncate(time.Microsecond).Equal(told.Since.Truncate(time.Microsecond)) {
+				t.Errorf("after a restart is told of db1: %+v; want what was told before: %+v", list, told)
+			}
 		})
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/avail/topology/picture"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/state"
@@ -37,6 +39,8 @@ type Options struct {
 	Logger    *slog.Logger
 	Now       func() time.Time
 	Traffic   func(instance string) *mysql.Traffic // of all sessions to a watched server; nil: there are no others
+
+	Found func(instance string, findings []fleet.Finding) // takes what is diagnosed of a watched server, after each look; nil: nobody does
 }
 
 const (
@@ -53,20 +57,22 @@ type Room struct {
 	list   []picture.Watched
 	run    time.Time
 	poke   chan struct{}
+	holds  steady
 
 	mu    sync.Mutex
 	now   *picture.Picture // as it was seen last; nil: not yet
 	row   int64            // what is kept of it; 0: nothing yet
-	first time.Time        // since when it is seen so
+	first time.Time        // since when it is seen so, whether that could be kept or not
 	last  time.Time        // until when
 	key   string           // of what is kept
+	shape string           // of what is seen
 	noted time.Time        // when it was written down last that nothing changed
 	kept  *picture.Picture // what is kept
 }
 
 // New makes a room.
 func New(o Options) *Room {
-	r := &Room{Options: o, run: o.Now(), poke: make(chan struct{}, 1)}
+	r := &Room{Options: o, run: o.Now(), poke: make(chan struct{}, 1), holds: steady{}}
 	var targets []mysql.Target
 	for _, w := range o.Servers {
 		targets = append(targets, w.Target)
@@ -148,6 +154,7 @@ func (r *Room) resume(ctx context.Context) error {
 	p.Resume(row.Last)
 	p.Dress()
 	r.kept = p
+	r.holds.resume(p)
 	return nil
 }
 
@@ -161,9 +168,18 @@ func (r *Room) Look(ctx context.Context) {
 	if ctx.Err() != nil { // what did not answer then was not asked long enough
 		return
 	}
-	p := picture.Of(t, r.list, before)
+	p := picture.Of(t, r.list, before, picture.Diagnosed(r.holds.look(r.Now(), diagnose.Diagnose(t))))
+	if r.Found != nil {
+		told := findings(p)
+		for _, w := range r.list {
+			r.Found(w.ID, told[w.ID])
+		}
+	}
 	key := p.Key()
 	r.mu.Lock()
+	if r.now == nil || key != r.shape || p.Time.Sub(r.now.Time) > r.mostGap() {
+		r.first, r.shape = p.Time, key
+	}
 	r.now = p
 	same := r.row != 0 && key == r.key && p.Time.Sub(r.last) <= r.mostGap()
 	if same {
@@ -228,7 +244,7 @@ func (r *Room) keep(ctx context.Context, p *picture.Picture, key string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.row, r.key, r.first, r.last, r.noted, r.kept = id, key, p.Time, p.Time, p.Time, kept
+	r.row, r.key, r.last, r.noted, r.kept = id, key, p.Time, p.Time, kept
 }
 
 // note writes down until when nothing changed.
@@ -284,6 +300,8 @@ func (r *Room) Current() Answer {
 		a.Why = "the topology is not looked at: the config file says topology: {every: off}"
 	case r.now == nil:
 		a.Why = "the first look goes on"
+	case a.At.Sub(r.now.Time) > r.mostGap():
+		a.Before, a.Why = r.now.Time, "nobody has looked since "+clock(r.now.Time)
 	default:
 		a.Known, a.From, a.Until, a.Shown = true, r.first, r.now.Time, r.now
 	}

@@ -141,7 +141,9 @@ func because(causes []rules.Cause, rows []Row) map[string][]Because {
 	for _, c := range causes {
 		of := map[string][]rules.Effect{}
 		for _, e := range c.Affected {
-			of[e.Instance] = append(of[e.Instance], e)
+			if e.Instance != c.Instance {
+				of[e.Instance] = append(of[e.Instance], e)
+			}
 		}
 		for id, effects := range of {
 			out[id] = append(out[id], Because{Instance: c.Instance, Name: c.Name, Finding: c.Finding, What: c.What, Explains: effects, All: len(effects) == findings[id]})

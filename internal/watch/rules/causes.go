@@ -43,11 +43,13 @@ type Cause struct {
 	Affected []Effect `json:"affected"`          // by instance
 }
 
-// Instances is how many instances are affected.
+// Instances is how many other instances are affected.
 func (c Cause) Instances() int {
 	seen := map[string]bool{}
 	for _, e := range c.Affected {
-		seen[e.Instance] = true
+		if e.Instance != c.Instance {
+			seen[e.Instance] = true
+		}
 	}
 	return len(seen)
 }
@@ -59,6 +61,7 @@ func Causes(members []Member) []Cause {
 	f := newForest(members)
 	for i := range members {
 		f.downWithHost(i)
+		f.diagnosed(i)
 		f.sourceDown(i)
 		f.sourceLate(i)
 	}
@@ -135,6 +138,18 @@ func (f *forest) downWithHost(i int) {
 	for h := range f.members {
 		if f.members[h].Instance.ID == m.Instance.HostID && h != i && f.down(h) {
 			f.parent[place{member: i, finding: f.downID(i)}] = place{member: h, finding: f.downID(h)}
+		}
+	}
+}
+
+// diagnosed finds what the topology says of a server that is down: that it was a primary, and what its replicas have seen. It is told with that, not once more.
+func (f *forest) diagnosed(i int) {
+	if !f.silent(i) {
+		return
+	}
+	for _, g := range f.members[i].Findings {
+		if strings.HasPrefix(g.ID, "primary.") || strings.HasPrefix(g.ID, "intermediate.") {
+			f.parent[place{member: i, finding: g.ID, subject: g.Subject}] = place{member: i, finding: f.downID(i)}
 		}
 	}
 }

@@ -58,6 +58,8 @@ func TestCauses(t *testing.T) {
 	}{
 		{"nothing is wrong", []Member{member("p", "db1:3306", StateOK), member("r", "db2:3306", StateOK).from("db1:3306", "Yes", "Yes", fleet.ReplicaError{})}, ""},
 		{"20 replicas of one that is down", twenty, "p server.down 20: p is down"},
+		{"what is diagnosed of one that is down", []Member{member("p", "db1:3306", StateDown, "server.down", "primary.dead")}, "p server.down 0: p is down"},
+		{"what is diagnosed of one that runs", []Member{member("p", "db1:3306", StateWarning, "primary.several")}, ""},
 		{"a replica that fails to apply has a cause of its own", []Member{twenty[0], member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "No", missing("u:1"))}, ""},
 		{"stopped, and its source is up", []Member{member("p", "db1:3306", StateOK), member("r", "db2:3306", StateCritical, "repl.stopped").from("db1:3306", "Connecting", "Yes", cannot)}, ""},
 		{"not told yet", []Member{twenty[0], member("r", "db2:3306", StateOK).from("db1:3306", "Connecting", "Yes", cannot)}, ""},

@@ -360,7 +360,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 // noted reports what others found.
 func noted(r *round) {
 	for _, f := range r.Notes {
-		r.add(candidate{id: f.ID, subject: f.Subject, value: f.Value, severity: f.Severity, head: f.What, why: f.Why, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
+		r.add(candidate{id: f.ID, subject: f.Subject, value: f.Value, severity: f.Severity, head: f.What, why: f.Why, about: f.Case, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
 	}
 }
 

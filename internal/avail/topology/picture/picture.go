@@ -25,6 +25,7 @@ const (
 const (
 	Runs       = "runs"
 	Late       = "late"       // it runs, and the replica is behind
+	Frozen     = "frozen"     // it runs, and nothing comes though there is something
 	Stopped    = "stopped"    // somebody stopped it
 	Connecting = "connecting" // it cannot reach its source
 	Broken     = "broken"     // an error ended it
@@ -57,35 +58,35 @@ type Picture struct {
 
 // Node is a server in the picture.
 type Node struct {
-	ID        string          `json:"id"` // stays the same from one look to the next
-	Name      string          `json:"name"`
-	Instance  string          `json:"instance,omitempty"`    // the ID under which it is watched; "": it is not, others tell of it
-	Addresses []string        `json:"addresses,omitempty"`   // host:port, or the path of a socket, under which it answered, or is said to be
-	UUID      string          `json:"server_uuid,omitempty"` // "" on MariaDB, which has none
-	ServerID  string          `json:"server_id,omitempty"`
-	Server    string          `json:"server,omitempty"`       // flavour and version, as it said last
-	Role      string          `json:"role"`                   // primary, intermediate, replica, member, single; unknown
-	State     string          `json:"state"`                  // ok, warning, critical, unknown: the worst of it and of the links by which it replicates
-	Since     time.Time       `json:"since"`                  // when that state was first seen
-	Words     []string        `json:"words"`                  // what is to be known of it, the worst first
-	Seen      bool            `json:"seen"`                   // it answered
-	Answered  time.Time       `json:"answered,omitzero"`      // when it last did
-	Why       string          `json:"why,omitempty"`          // why it was not seen: refused, timeout, login, full …
-	WhyText   string          `json:"why_text,omitempty"`     // the same in the words of the error
-	Writable  bool            `json:"writable"`               // accounts without special privileges may write
-	Offline   bool            `json:"offline_mode,omitempty"` // accounts without special privileges may not connect
-	SemiSync  string          `json:"semi_sync,omitempty"`    // in words; "": it is not set
-	Errant    bool            `json:"errant,omitempty"`       // it has transactions that none of its sources has
-	Cluster   string          `json:"cluster,omitempty"`      // its name; "": it is in none
-	Member    string          `json:"member,omitempty"`       // its state in the cluster
-	NoQuorum  bool            `json:"no_quorum,omitempty"`    // it belongs to a part of the cluster without quorum
-	Partly    string          `json:"partly,omitempty"`       // why not all of it was seen
-	ToldBy    []string        `json:"told_by,omitempty"`      // names of the servers that tell of it
-	Findings  []fleet.Finding `json:"findings,omitempty"`     // of whoever diagnoses the topology
-	X         float64         `json:"x"`                      // its upper left corner
-	Y         float64         `json:"y"`                      // likewise
-	W         float64         `json:"width"`                  // of its box, in pixels
-	H         float64         `json:"height"`                 // likewise
+	ID        string    `json:"id"` // stays the same from one look to the next
+	Name      string    `json:"name"`
+	Instance  string    `json:"instance,omitempty"`    // the ID under which it is watched; "": it is not, others tell of it
+	Addresses []string  `json:"addresses,omitempty"`   // host:port, or the path of a socket, under which it answered, or is said to be
+	UUID      string    `json:"server_uuid,omitempty"` // "" on MariaDB, which has none
+	ServerID  string    `json:"server_id,omitempty"`
+	Server    string    `json:"server,omitempty"`       // flavour and version, as it said last
+	Role      string    `json:"role"`                   // primary, intermediate, replica, member, single; unknown
+	State     string    `json:"state"`                  // ok, warning, critical, unknown: the worst of it and of the links by which it replicates
+	Since     time.Time `json:"since"`                  // when that state was first seen
+	Words     []string  `json:"words"`                  // what is to be known of it, the worst first
+	Seen      bool      `json:"seen"`                   // it answered
+	Answered  time.Time `json:"answered,omitzero"`      // when it last did
+	Why       string    `json:"why,omitempty"`          // why it was not seen: refused, timeout, login, full …
+	WhyText   string    `json:"why_text,omitempty"`     // the same in the words of the error
+	Writable  bool      `json:"writable"`               // accounts without special privileges may write
+	Offline   bool      `json:"offline_mode,omitempty"` // accounts without special privileges may not connect
+	SemiSync  string    `json:"semi_sync,omitempty"`    // in words; "": it is not set
+	Errant    bool      `json:"errant,omitempty"`       // it has transactions that none of its sources has
+	Cluster   string    `json:"cluster,omitempty"`      // its name; "": it is in none
+	Member    string    `json:"member,omitempty"`       // its state in the cluster
+	NoQuorum  bool      `json:"no_quorum,omitempty"`    // it belongs to a part of the cluster without quorum
+	Partly    string    `json:"partly,omitempty"`       // why not all of it was seen
+	ToldBy    []string  `json:"told_by,omitempty"`      // names of the servers that tell of it
+	Findings  []Finding `json:"findings,omitempty"`     // what was diagnosed of it, the worst first
+	X         float64   `json:"x"`                      // its upper left corner
+	Y         float64   `json:"y"`                      // likewise
+	W         float64   `json:"width"`                  // of its box, in pixels
+	H         float64   `json:"height"`                 // likewise
 }
 
 // Link is that a server replicates from another.
@@ -93,7 +94,7 @@ type Link struct {
 	Source  int       `json:"source"`            // index into nodes
 	Replica int       `json:"replica"`           // index into nodes
 	Channel string    `json:"channel,omitempty"` // its name
-	Kind    string    `json:"kind"`              // runs, late, stopped, connecting, broken, listed, remembered
+	Kind    string    `json:"kind"`              // runs, late, frozen, stopped, connecting, broken, listed, remembered
 	State   string    `json:"state"`             // ok, warning, critical, unknown
 	Words   string    `json:"words"`
 	Error   int       `json:"error,omitempty"`          // its number
@@ -119,9 +120,10 @@ type Box struct {
 // Watched is a server that is watched.
 type Watched struct{ ID, Name, Address string }
 
-// Of makes the picture of a topology. before is the one that was made last, which is remembered; nil: there is none.
-func Of(t *topology.Topology, watched []Watched, before *Picture) *Picture {
-	m := &maker{t: t, p: &Picture{Time: t.Time, Left: t.Left, Surprises: []string{}}, before: before, at: make([]int, len(t.Nodes))}
+// Of makes the picture of a topology, with what was diagnosed, by the names of its servers. before is the one that was made last, which is remembered; nil: there
+// is none.
+func Of(t *topology.Topology, watched []Watched, before *Picture, found map[string][]Finding) *Picture {
+	m := &maker{t: t, found: found, p: &Picture{Time: t.Time, Left: t.Left, Surprises: []string{}}, before: before, at: make([]int, len(t.Nodes))}
 	for _, s := range t.Surprises {
 		m.p.Surprises = append(m.p.Surprises, s.Text)
 	}
@@ -143,6 +145,7 @@ type maker struct {
 	t      *topology.Topology
 	p      *Picture
 	before *Picture
+	found  map[string][]Finding
 	at     []int // the node of the picture, by node of the topology
 }
 
@@ -173,7 +176,7 @@ func meet(a, b []string) bool {
 // node takes a node of the topology. One that does not answer may be there twice: under the address by which it is watched, and under that which others tell.
 func (m *maker) node(i int, watched []Watched) {
 	t := &m.t.Nodes[i]
-	n := Node{ID: t.Name, Name: t.Name, Addresses: t.Addresses, UUID: t.UUID, ServerID: t.ServerID, Role: m.t.Role(i), Seen: t.Seen, ToldBy: t.ToldBy}
+	n := Node{ID: t.Name, Name: t.Name, Addresses: t.Addresses, UUID: t.UUID, ServerID: t.ServerID, Role: m.t.Role(i), Seen: t.Seen, ToldBy: t.ToldBy, Findings: m.found[t.Name]}
 	for _, w := range watched {
 		if slices.ContainsFunc(t.Addresses, func(a string) bool { return strings.EqualFold(a, w.Address) }) {
 			n.ID, n.Name, n.Instance = w.ID, w.Name, w.ID
@@ -262,13 +265,13 @@ func (m *maker) link(t *topology.Link) {
 	}
 	if ch := t.Channel; ch != nil {
 		l.Channel, l.Behind, l.Delay = ch.Name, ch.Behind, ch.Delay
-		l.Kind, l.State, l.Error = m.kind(ch, &l)
+		l.Kind, l.State, l.Error = m.kind(ch, &l, t.Frozen > 0)
 	}
 	m.p.Links = append(m.p.Links, l)
 }
 
 // kind is how replication runs on a channel.
-func (m *maker) kind(ch *topology.Channel, l *Link) (kind, state string, number int) {
+func (m *maker) kind(ch *topology.Channel, l *Link, frozen bool) (kind, state string, number int) {
 	connecting := ch.IORunning == "Connecting" || ch.IORunning == "Preparing"
 	failed := func(e fleet.ReplicaError) bool { return e.Number != 0 || e.Text != "" }
 	switch {
@@ -282,6 +285,8 @@ func (m *maker) kind(ch *topology.Channel, l *Link) (kind, state string, number 
 		return Connecting, Critical, ch.IO.Number
 	case connecting:
 		return Connecting, Warning, 0
+	case frozen:
+		return Frozen, Critical, 0
 	case ch.Behind != nil:
 		limit := lateFrom
 		if o := m.was(l); o != nil && o.Kind == Late {
@@ -384,9 +389,9 @@ func (p *Picture) judged(i int) string {
 	if !n.Seen {
 		switch {
 		case (n.Why == "timeout" || n.Why == "hung" || n.Why == "dropped") && !n.Answered.IsZero() && p.Time.Sub(n.Answered) < Silence, n.Why == "login", n.Why == "untold":
-			return Warning
+			return n.diagnosed(Warning)
 		case n.Answered.IsZero() && n.Instance == "":
-			return Unknown
+			return n.diagnosed(Unknown)
 		}
 		return Critical
 	}
@@ -400,6 +405,19 @@ func (p *Picture) judged(i int) string {
 	for _, l := range p.Links {
 		if l.Replica == i {
 			state = Worse(state, l.State)
+		}
+	}
+	return n.diagnosed(state)
+}
+
+// diagnosed is the worse of a state and of what was diagnosed.
+func (n *Node) diagnosed(state string) string {
+	for _, f := range n.Findings {
+		switch f.Severity {
+		case fleet.SeverityCritical:
+			state = Worse(state, Critical)
+		case fleet.SeverityWarning:
+			state = Worse(state, Warning)
 		}
 	}
 	return state
@@ -417,6 +435,9 @@ func (p *Picture) Key() string {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		fmt.Fprintf(&b, "%q %q %q %s %s %t %q %t %t %q %t %q %q %t %q\n", n.ID, n.Name, n.Server, n.Role, n.State, n.Seen, n.Why, n.Writable, n.Offline, n.SemiSync, n.Errant, n.Cluster, n.Member, n.NoQuorum, n.Partly)
+		for _, f := range n.Findings {
+			fmt.Fprintf(&b, " %s %q %d %q\n", f.ID, f.Subject, f.Severity, f.Case)
+		}
 	}
 	for _, l := range p.Links {
 		fmt.Fprintf(&b, "%q %q %q %s %d %d\n", p.Nodes[l.Source].ID, p.Nodes[l.Replica].ID, l.Channel, l.Kind, l.Error, l.Delay)

@@ -53,7 +53,7 @@ func lost(t *topology.Topology, i int, kind string) {
 }
 
 func TestStates(t *testing.T) {
-	calm := picture.Of(chain(noon), watched(chain(noon)), nil)
+	calm := picture.Of(chain(noon), watched(chain(noon)), nil, nil)
 	if calm.State != picture.OK || calm.Words != "4 servers; replication runs everywhere, no replica is behind." {
 		t.Errorf("calm: %s %q", calm.State, calm.Words)
 	}
@@ -84,7 +84,7 @@ func TestStates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := chain(noon.Add(c.after))
 			c.change(found)
-			p := picture.Of(found, watched(chain(noon)), c.before)
+			p := picture.Of(found, watched(chain(noon)), c.before, nil)
 			for i, want := range c.state {
 				if p.Nodes[i].State != want {
 					t.Errorf("%s is %s, want %s", p.Nodes[i].Name, p.Nodes[i].State, want)
@@ -111,13 +111,13 @@ func TestTwoAddresses(t *testing.T) {
 	found := chain(noon)
 	found.Nodes[0].Addresses = []string{"/run/db1.sock", "db1:3306"}
 	list := watched(found)
-	before := picture.Of(found, list, nil)
+	before := picture.Of(found, list, nil, nil)
 	dead := chain(noon.Add(10 * time.Second))
 	lost(dead, 0, "refused")
 	dead.Nodes[0].Addresses = []string{"/run/db1.sock"}
 	dead.Nodes = append(dead.Nodes, topology.Node{Name: "db1:3306", Addresses: []string{"db1:3306"}, ToldBy: []string{"db2"}, Unseen: &topology.Failure{Kind: "refused"}})
 	dead.Links[0].Source, dead.Links[0].Channel.IORunning = 4, "Connecting"
-	p := picture.Of(dead, list, before)
+	p := picture.Of(dead, list, before, nil)
 	if len(p.Nodes) != 4 || p.Nodes[0].State != picture.Critical || len(p.Links) != 3 || p.Links[0].Source != 0 || p.Links[0].Kind != picture.Connecting {
 		t.Errorf("%d nodes, db1 is %s, links %+v", len(p.Nodes), p.Nodes[0].State, p.Links)
 	}
@@ -130,14 +130,14 @@ func TestTwoAddresses(t *testing.T) {
 func TestUnwatched(t *testing.T) {
 	found := chain(noon)
 	list := watched(found)[:3]
-	p := picture.Of(found, list, nil)
+	p := picture.Of(found, list, nil, nil)
 	for _, c := range []struct {
 		after time.Duration
 		nodes int
 	}{{time.Minute, 4}, {59 * time.Minute, 4}, {61 * time.Minute, 3}} {
 		less := chain(noon.Add(c.after))
 		less.Nodes, less.Links = less.Nodes[:3], less.Links[:2]
-		if p = picture.Of(less, list, p); len(p.Nodes) != c.nodes {
+		if p = picture.Of(less, list, p, nil); len(p.Nodes) != c.nodes {
 			t.Errorf("after %s there are %d nodes, want %d", c.after, len(p.Nodes), c.nodes)
 		}
 	}
@@ -146,7 +146,7 @@ func TestUnwatched(t *testing.T) {
 // TestKey looks at what counts as a change.
 func TestKey(t *testing.T) {
 	list := watched(chain(noon))
-	first := picture.Of(chain(noon), list, nil)
+	first := picture.Of(chain(noon), list, nil, nil)
 	for name, c := range map[string]struct {
 		change func(*topology.Topology)
 		says   []string // what changed; nil: nothing
@@ -165,7 +165,7 @@ func TestKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := chain(noon.Add(time.Second))
 			c.change(found)
-			p := picture.Of(found, list, first)
+			p := picture.Of(found, list, first, nil)
 			if changed := p.Key() != first.Key(); changed != (c.says != nil) {
 				t.Errorf("changed: %t", changed)
 			}
@@ -179,9 +179,9 @@ func TestKey(t *testing.T) {
 	}
 	late := chain(noon)
 	*late.Links[1].Channel.Behind = 70
-	was := picture.Of(late, list, first)
+	was := picture.Of(late, list, first, nil)
 	*late.Links[1].Channel.Behind = 40
-	if p := picture.Of(late, list, was); p.Links[1].Kind != picture.Late {
+	if p := picture.Of(late, list, was, nil); p.Links[1].Kind != picture.Late {
 		t.Errorf("40 s behind after 70: %s, want late still", p.Links[1].Kind)
 	}
 }
@@ -207,7 +207,7 @@ func TestPlaces(t *testing.T) {
 		back, boxes int
 	}{"chain": {chain(noon), 0, 0}, "ring": {ring, 1, 0}, "several sources": {two, 1, 0}, "cluster": {cluster, 0, 1}, "300": {fleet300, 0, 0}, "none": {&topology.Topology{}, 0, 0}} {
 		t.Run(name, func(t *testing.T) {
-			p := picture.Of(c.t, watched(c.t), nil)
+			p := picture.Of(c.t, watched(c.t), nil, nil)
 			back := 0
 			for _, l := range p.Links {
 				if l.Path == "" {
@@ -251,7 +251,7 @@ func TestPlaces(t *testing.T) {
 func TestHostile(t *testing.T) {
 	found := chain(noon)
 	found.Nodes[0].Name = `<script>alert(1)</script>`
-	if svg := picture.Of(found, nil, nil).SVG(); strings.Contains(svg, "<script") {
+	if svg := picture.Of(found, nil, nil, nil).SVG(); strings.Contains(svg, "<script") {
 		t.Error(svg)
 	}
 }
@@ -268,7 +268,7 @@ func TestFixture(t *testing.T) {
 			found.Links = append(found.Links, link(i, []int{0, i / 30 * 30}[min(i%30, 1)], "Yes", "Yes", 0))
 		}
 	}
-	before := picture.Of(found, list, nil)
+	before := picture.Of(found, list, nil, nil)
 	found.Time = noon.Add(10 * time.Second)
 	for _, i := range []int{17, 93, 150} {
 		found.Links[i-1].Channel.SQLRunning, found.Links[i-1].Channel.SQL = "No", fleet.ReplicaError{Number: 1062, Text: "Duplicate entry '7' for key 'PRIMARY'"}
@@ -277,7 +277,7 @@ func TestFixture(t *testing.T) {
 		*found.Links[i-1].Channel.Behind = 125
 	}
 	lost(found, 222, "refused")
-	p := picture.Of(found, list, before)
+	p := picture.Of(found, list, before, nil)
 	text, err := json.Marshal(map[string]any{"at": found.Time, "known": true, "from": found.Time, "until": found.Time, "every": 10, "topology": p})
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func (p *Picture) unseenWords(n *Node) string {
 func (p *Picture) say() {
 	p.State = Unknown
 	var bad []int
-	seen, behind := 0, -1
+	seen, told := 0, behind{most: -1}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		p.State = Worse(p.State, n.State)
@@ -122,8 +122,11 @@ func (p *Picture) say() {
 		}
 	}
 	for _, l := range p.Links {
-		if l.Behind != nil {
-			behind = max(behind, *l.Behind-l.Delay, 0)
+		switch {
+		case l.Behind != nil:
+			told.most, told.some = max(told.most, *l.Behind-l.Delay, 0), true
+		case l.State != Unknown:
+			told.silent = true
 		}
 	}
 	switch {
@@ -131,13 +134,13 @@ func (p *Picture) say() {
 		p.Words = "There is no server."
 		return
 	case len(bad) == 0:
-		p.Words = p.calm(seen, behind)
+		p.Words = p.calm(seen, told)
 		return
 	}
 	slices.SortStableFunc(bad, func(a, b int) int { return p.rank(b) - p.rank(a) })
 	worst := &p.Nodes[bad[0]]
-	p.Words = worst.Name + ": " + worst.Words[0]
-	if !strings.Contains(worst.Words[0], "since ") && !strings.HasPrefix(worst.Words[0], "no answer for") {
+	p.Words = worst.Name + ": " + worst.lead(p)
+	if lead := worst.lead(p); !strings.Contains(lead, "since ") && !strings.HasPrefix(lead, "no answer for") {
 		p.Words += ", since " + worst.Since.Local().Format("15:04:05")
 	}
 	p.Words += "."
@@ -150,8 +153,28 @@ func (p *Picture) say() {
 	}
 }
 
+// lead is what to say of a node that is not well: its own words, or where they are of one that is, what was diagnosed.
+func (n *Node) lead(p *Picture) string {
+	if len(n.Findings) == 0 || !n.Seen || n.NoQuorum || n.Errant || n.Partly != "" {
+		return n.Words[0]
+	}
+	for i, l := range p.Links {
+		if p.Nodes[l.Replica].ID == n.ID && p.Links[i].State != OK && l.State != Unknown {
+			return n.Words[0]
+		}
+	}
+	return n.Findings[0].What
+}
+
+// behind is what replicas tell of how far they are behind.
+type behind struct {
+	most   int  // seconds, not counting a delay that is wanted
+	some   bool // one told it
+	silent bool // one did not
+}
+
 // calm is the sentence of a topology in which nothing is wrong.
-func (p *Picture) calm(seen, behind int) string {
+func (p *Picture) calm(seen int, told behind) string {
 	words := digits.Counted(len(p.Nodes), "server")
 	if seen < len(p.Nodes) {
 		words += fmt.Sprintf(", %d of them seen", seen)
@@ -163,11 +186,16 @@ func (p *Picture) calm(seen, behind int) string {
 	default:
 		words += "; replication runs everywhere"
 	}
+	who := "no replica"
+	if told.silent {
+		who = "no replica that tells"
+	}
 	switch {
-	case behind == 0:
-		words += ", no replica is behind"
-	case behind > 0:
-		words += fmt.Sprintf(", no replica is more than %s behind", digits.Span(time.Duration(behind)*time.Second))
+	case !told.some:
+	case told.most == 0:
+		words += ", " + who + " is behind"
+	default:
+		words += fmt.Sprintf(", %s is more than %s behind", who, digits.Span(time.Duration(told.most)*time.Second))
 	}
 	return words + "."
 }
@@ -288,8 +316,27 @@ func nodeDiff(before *Picture, k int, after *Picture, i int) (words []string) {
 			add("no longer follows " + source)
 		}
 	}
+	words = append(words, foundDiff(o, n)...)
 	if len(words) == 0 && (o.State != n.State || o.Partly != n.Partly || o.Offline != n.Offline) {
 		add("is " + n.State + ": " + n.Words[0])
+	}
+	return words
+}
+
+// foundDiff is what is diagnosed of a node that was not before, and what no more.
+func foundDiff(o, n *Node) (words []string) {
+	same := func(f Finding) func(Finding) bool {
+		return func(g Finding) bool { return g.ID == f.ID && g.Subject == f.Subject }
+	}
+	for _, f := range n.Findings {
+		if i := slices.IndexFunc(o.Findings, same(f)); i < 0 || f.Other(o.Findings[i].Finding) {
+			words = append(words, n.Name+": "+f.ID+": "+f.What)
+		}
+	}
+	for _, f := range o.Findings {
+		if !slices.ContainsFunc(n.Findings, same(f)) {
+			words = append(words, n.Name+": no longer "+f.ID+": "+f.What)
+		}
 	}
 	return words
 }

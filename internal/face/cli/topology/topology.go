@@ -132,7 +132,7 @@ func (c *command) write(t *topology.Topology, found []diagnose.Diagnosis) error 
 	case "json":
 		return render.JSON(c.Out, Found{t, found})
 	case "svg":
-		_, err := io.WriteString(c.Out, picture.Of(t, nil, nil).SVG())
+		_, err := io.WriteString(c.Out, picture.Of(t, nil, nil, picture.Diagnosed(found)).SVG())
 		return err
 	case "dot":
 		_, err := io.WriteString(c.Out, t.DOT())
