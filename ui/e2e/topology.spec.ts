@@ -51,6 +51,7 @@ test('what is broken is said, shown, and can be seen without colours', async ({ 
   await expect(link(page, 'db3', other)).toHaveAttribute('data-kind', 'broken');
   await expect(page.locator('.sentence')).toContainText(`${other}: does not apply (1062:`);
   await expect(page.locator(`[data-server="${other}"]`)).toContainText('does not apply (1062:');
+  await expect(page.locator(`[data-server="${other}"] [data-finding="repl.stopped"]`)).toContainText('1062', { timeout: 60_000 });
   await expect(node(page, 'db3')).toHaveAttribute('data-state', 'ok');
   await picture(page, 'broken');
   if (PICTURES) {
@@ -67,6 +68,7 @@ test('a replica that was stopped, and a primary that was killed, keep their plac
   await expect(node(page, 'db1')).toHaveClass(/unseen-node/);
   await expect(link(page, 'db1', 'db2')).toHaveAttribute('data-kind', 'connecting', { timeout: 30_000 });
   await expect(page.locator('.sentence')).toContainText('db1: nothing listens there, since', { timeout: 30_000 });
+  await expect(page.locator('[data-server="db1"] [data-finding="primary.dead"]')).toContainText('not seen:', { timeout: 60_000 });
   await picture(page, 'dead');
   await tell(request, 'start');
   await expect(node(page, 'db1')).toHaveAttribute('data-state', 'ok', { timeout: 60_000 });

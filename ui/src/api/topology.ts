@@ -25,8 +25,8 @@ export interface TopologyNode {
   why_text?: string;
   writable: boolean;
   told_by?: string[];
-  /** of whoever diagnoses the topology */
-  findings?: Finding[];
+  /** what was diagnosed of it, the worst first; why: what it was seen by, and what was not seen; because: what it follows from */
+  findings?: (Finding & { why?: string; because?: string })[];
   x: number;
   y: number;
   width: number;
@@ -38,7 +38,7 @@ export interface TopologyLink {
   source: number;
   replica: number;
   channel?: string;
-  kind: 'runs' | 'late' | 'stopped' | 'connecting' | 'broken' | 'listed' | 'remembered';
+  kind: 'runs' | 'late' | 'frozen' | 'stopped' | 'connecting' | 'broken' | 'listed' | 'remembered';
   state: Health;
   words: string;
   behind_seconds?: number;

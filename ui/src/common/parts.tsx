@@ -86,7 +86,7 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
   return (
     <ul class="findings" aria-label="Findings">
       {list.map((f) => (
-        <li key={f.id}>
+        <li key={`${f.id} ${f.subject ?? ''}`}>
           <StateMark state={f.severity === 'info' ? 'ok' : f.severity} wordless />
           <div>
             <span title={f.since && `since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.what}</span>

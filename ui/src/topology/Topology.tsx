@@ -34,6 +34,16 @@ function TimeControl({ at, changes }: { at: number | null; changes: TopologyChan
   );
 }
 
+/** What was diagnosed: the sentence, what it was seen by and what was not seen, and what to do. */
+function Diagnosis({ f }: { f: NonNullable<TopologyNode['findings']>[number] }) {
+  return (
+    <p class={`t-found ${f.severity}`} data-finding={f.id}>
+      <code>{f.id}</code> {f.what}
+      {f.because ? <span class="quiet"> – follows from {f.because}</span> : <>{f.why && <span class="quiet"> – {f.why}</span>}{f.remedy && <> <Remedy text={f.remedy} /></>}</>}
+    </p>
+  );
+}
+
 /** What is known of a server that has no page of its own, or that needs attention. */
 function Server({ n, now, live }: { n: TopologyNode; now: number; live: boolean }) {
   const name = n.instance ? <a class="link" href={formatView({ ...HOME, page: 'server', id: n.instance })}>{n.name}</a> : <b>{n.name}</b>;
@@ -45,7 +55,7 @@ function Server({ n, now, live }: { n: TopologyNode; now: number; live: boolean 
         {n.state !== 'ok' && live && <span class="quiet"> – for {age(now - unix(n.since))}</span>}
         {!n.instance && <span class="quiet"> – not watched{(n.told_by ?? []).length > 0 && `, known from ${n.told_by!.join(', ')}`}</span>}
         {!n.seen && n.why_text && <p class="quiet">{n.why_text}</p>}
-        {(n.findings ?? []).map((f) => <p key={f.id}>{f.what}{f.remedy && <> <Remedy text={f.remedy} /></>}</p>)}
+        {(n.findings ?? []).map((f) => <Diagnosis key={`${f.id} ${f.subject ?? ''}`} f={f} />)}
       </div>
     </li>
   );
