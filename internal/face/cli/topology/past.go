@@ -8,12 +8,17 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/topology/picture"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/serve/topology"
 )
 
@@ -52,11 +57,31 @@ func (c *command) ask(ctx context.Context) error {
 		_, err := io.WriteString(c.Out, a.Shown.SVG())
 		return err
 	}
-	if !at.IsZero() {
-		if _, err := fmt.Fprintf(c.Out, "as it was from %s to %s\n", a.From.Local().Format(time.DateTime), a.Until.Local().Format(time.DateTime)); err != nil {
-			return err
+	when := fmt.Sprintf("as it was from %s to %s", a.From.Local().Format(time.DateTime), a.Until.Local().Format(time.DateTime))
+	if at.IsZero() {
+		when = fmt.Sprintf("as it was seen at %s, %s before it was asked for", a.Until.Local().Format(time.DateTime), digits.Span(a.At.Sub(a.Until).Round(time.Second)))
+	}
+	width := screen.Width(c.Out)
+	_, err = io.WriteString(c.Out, when+"\n"+a.Shown.Words+"\n\n"+a.Shown.Tree(width)+foundText(a.Shown, width))
+	return err
+}
+
+// foundText is what was diagnosed in a picture, as text: what follows from something else is left out, as that stands there.
+func foundText(p *picture.Picture, width int) string {
+	var b strings.Builder
+	for i := range p.Nodes {
+		for _, f := range p.Nodes[i].Findings {
+			if f.Because != "" {
+				continue
+			}
+			fmt.Fprintf(&b, "%s\n", oneline.Cut(fmt.Sprintf("%-8s  %s: %s", f.Severity, f.ID, oneline.Of(f.What)), width))
+			if f.Severity > fleet.SeverityInfo {
+				fmt.Fprintf(&b, "          %s\n          next: %s\n", oneline.Cut(oneline.Of(f.Why), max(width-10, 0)), oneline.Of(f.Remedy))
+			}
 		}
 	}
-	_, err = io.WriteString(c.Out, a.Shown.Words+"\n\n"+a.Shown.Tree(screen.Width(c.Out)))
-	return err
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + b.String()
 }
