@@ -8,9 +8,12 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 )
 
-// newHealth makes what answers load balancers about the servers that are watched.
-func newHealth(servers []config.Watched, traffic func(instance string) *mysql.Traffic, logger *slog.Logger) *health.Desk {
+// newHealth makes what answers load balancers about the servers that are watched; off: about none, as if there were none.
+func newHealth(servers []config.Watched, off bool, traffic func(instance string) *mysql.Traffic, logger *slog.Logger) *health.Desk {
 	targets := map[string]health.Asked{}
+	if off {
+		servers = nil
+	}
 	for _, s := range servers {
 		targets[s.Instance.Name] = health.Asked{Target: s.Target, Traffic: traffic(s.Instance.ID)}
 	}

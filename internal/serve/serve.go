@@ -78,7 +78,7 @@ func loggerOf(out io.Writer, verbose bool) *slog.Logger {
 func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard) Parts {
 	p := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: w.logger}
 	p.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: w.logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
-	p.Health = newHealth(set.Servers, w.trafficOf, w.logger)
+	p.Health = newHealth(set.Servers, set.NoHealth, w.trafficOf, w.logger)
 	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology

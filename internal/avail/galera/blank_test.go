@@ -147,7 +147,7 @@ func TestBlankForecast(t *testing.T) {
 		{recovered(wsrep.Undefined, -1), []string{"it has no data of a cluster: a copy of all data"}},
 		{nil, []string{"it never took part, or crashed in a DDL statement or a state transfer"}},
 	} {
-		got := Forecast(zeroed(1, "", c.log...), members, true)
+		got := Forecast(zeroed(1, "", c.log...), members, false)
 		for _, want := range c.want {
 			if got.Kind != SST || got.Sure != fleet.Certain || !strings.Contains(got.Words, want) {
 				t.Errorf("%q: got %s, %s: %s; want SST for certain: %s", c.log, got.Kind, got.Sure, got.Words, want)

@@ -70,6 +70,9 @@ func Down(name, datadir, grastate, gvwstate string, before, log []string) Node {
 		n.Position, n.From = n.Grastate.Position, fromGrastate
 	case l.Recovered.Known():
 		n.Position, n.From = l.Recovered, fromLog
+		if l.When != "" {
+			n.From += " of " + l.When // an old log that was copied without its time is told by it
+		}
 	}
 	return n
 }
@@ -385,7 +388,7 @@ func (d *Decision) without(v *Gvwstate, i int) bool {
 func (d *Decision) stale(required []int) {
 	for _, i := range required {
 		n := d.Nodes[i]
-		if !n.Position.Known() || n.AtLeast.UUID != n.Position.UUID || n.AtLeast.Seqno <= n.Position.Seqno || n.From == fromLog {
+		if !n.Position.Known() || n.AtLeast.UUID != n.Position.UUID || n.AtLeast.Seqno <= n.Position.Seqno || strings.HasPrefix(n.From, fromLog) {
 			continue
 		}
 		remedy := "ask --wsrep-recover again"
@@ -493,7 +496,7 @@ func (d *Decision) reasons(n *Node, required []int) {
 				text += fmt.Sprintf("; its data are at %d", o.Recovered.Seqno)
 			}
 			say("%s; it takes a copy of all data", text)
-		case o.Blank == "" && o.Position.Known() && o.From == fromLog && o.AtLeast.UUID == o.Position.UUID && o.AtLeast.Seqno > o.Position.Seqno:
+		case o.Blank == "" && o.Position.Known() && strings.HasPrefix(o.From, fromLog) && o.AtLeast.UUID == o.Position.UUID && o.AtLeast.Seqno > o.Position.Seqno:
 			say("%s was at %d, and is at %d: it lost its last transactions in the crash (innodb_flush_log_at_trx_commit is not 1?)", o.Name, o.AtLeast.Seqno, o.Position.Seqno)
 		case !o.Position.Known() && !slices.Contains(required, i):
 			say("%s dropped out before: the last view did not have it", o.Name)

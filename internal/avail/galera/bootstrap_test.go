@@ -127,6 +127,19 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestReasons: what is said of the choice.
+func TestReasons(t *testing.T) {
+	lost := Down("n1", "/d1", grastate(historyA, -1, 0), gvwstate(1, 3, 1, 2), nil, append([]string{"WSREP: IST received: " + historyA + ":30"}, recovered(historyA, 25)...))
+	other := Down("n2", "/d2", grastate(historyA, -1, 0), gvwstate(2, 3, 1, 2), nil, recovered(historyA, 28))
+	d := Decide([]Node{lost, other}, Known{Nodes: 2})
+	all := strings.Join(d.Reasons, "\n")
+	for _, want := range []string{"n2 is at " + historyA + ":28, from the error log, by --wsrep-recover of 2026-11-28 12:43:45", "n1 was at 30, and is at 25: it lost its last transactions in the crash", "counted as 2 nodes of 2: n1, n2"} {
+		if d.Choice != "n2" || !strings.Contains(all, want) {
+			t.Errorf("got %s, because %s; want n2, and %q", d.Choice, all, want)
+		}
+	}
+}
+
 // TestAllOrders: in whatever order the members of three or four nodes crash or are stopped, with views as the cluster writes them, the choice has all that was
 // committed, or there is none.
 func TestAllOrders(t *testing.T) {

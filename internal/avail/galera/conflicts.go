@@ -37,8 +37,8 @@ type Conflicts struct {
 }
 
 var (
-	logConflict = pattern.Lazy(`WSREP: cluster conflict due to (high priority abort|certification failure) for threads`)
-	logKey      = pattern.Lazy(`WSREP: \S+ trx conflict for key (\([^)]*\)[0-9a-f]+(?: [0-9a-f]+)*)`)
+	logConflict = pattern.Lazy(logTag + `cluster conflict due to (high priority abort|certification failure) for threads`)
+	logKey      = pattern.Lazy(logTag + `\S+ trx conflict for key (\([^)]*\)[0-9a-f]+(?: [0-9a-f]+)*)`)
 )
 
 // How much is told of each table.
@@ -67,7 +67,7 @@ func ReadConflicts(lines []string) Conflicts {
 		now, part = nil, ""
 	}
 	for _, line := range lines {
-		line = strings.TrimRight(line, "\r\n")
+		line = strings.Replace(strings.TrimRight(line, "\r\n"), "[WSREP] ", "WSREP: ", 1) // of Percona XtraDB Cluster 8.0
 		if m := logKey().FindStringSubmatch(line); m != nil {
 			keys[m[1]]++
 			c.ByKey++

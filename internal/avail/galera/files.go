@@ -117,6 +117,7 @@ func ParseGvwstate(text string) (Gvwstate, error) {
 type Log struct {
 	// Recovered is what --wsrep-recover found, or the position that the node was last started from, if it has not taken part since.
 	Recovered Position `json:"recovered"`
+	When      string   `json:"when,omitempty"` // that was, by the line's own words
 	// AtLeast is the furthest place that the log speaks of: the node was there, and may have gone on.
 	AtLeast Position `json:"at_least"`
 	Name    string   `json:"name,omitempty"` // wsrep_node_name
@@ -127,18 +128,26 @@ type Log struct {
 	Differs bool     `json:"differs"` // the others found that its data differ from theirs
 }
 
+// What error logs say. MariaDB and Galera 3 begin with WSREP:, Percona XtraDB Cluster 8.0 and MySQL 8.0 of Codership with [WSREP] or [Galera].
+const (
+	logTag  = `(?:WSREP:|\[(?:WSREP|Galera)\]) `
+	logUUID = `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`
+	logAt   = ` *(` + logUUID + `:-?[0-9]+)`
+)
+
 var (
-	logRecovered = pattern.Lazy(`WSREP: Recovered position:? *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
-	logTakesPart = pattern.Lazy(`WSREP: (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED|Member [0-9.]+ \(.*\) synced with group|Receiving IST|IST received|SST received)`)
-	logBegan     = pattern.Lazy(`WSREP: Loading provider .* initial position: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
-	logPlaces    = pattern.Lazy(`WSREP: (?:Setting GCS initial position to|Found saved state:|IST received:|SST received:|wsrep_sst_received: Received SST, position|Recovered position from storage:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
-	logGroup     = pattern.Lazy(`WSREP: (?:Server \S+ connected to cluster at position|New cluster view: global state:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
-	logLevel     = pattern.Lazy(`WSREP: (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED)`)
-	logAsks      = pattern.Lazy(`WSREP: (?:State transfer required|Requesting state transfer)`)
-	logHas       = pattern.Lazy(`WSREP: (?:SST received:|IST received|Receiving IST|Installed new state from SST|wsrep_sst_received: Received SST)`)
-	logDiffers   = pattern.Lazy(`WSREP: (?:Inconsistency detected|Node consistency compromi[sz]ed)`)
-	logName      = pattern.Lazy(`WSREP: Server (\S+) (?:connected to cluster at position|synced with group)`)
-	logOwn       = pattern.Lazy(`WSREP: #+ My UUID: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})`)
+	logRecovered = pattern.Lazy(logTag + `Recovered position:?` + logAt)
+	logTakesPart = pattern.Lazy(logTag + `(?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED|Member [0-9.]+ \(.*\) synced with group|Receiving IST|IST received|SST received)`)
+	logBegan     = pattern.Lazy(logTag + `Loading provider .* initial position:` + logAt)
+	logPlaces    = pattern.Lazy(logTag + `(?:Setting (?:GCS )?initial position to|Found saved state:|IST received:|SST received:|wsrep_sst_received: Received SST, position|Recovered position from storage:)` + logAt)
+	logGroup     = pattern.Lazy(logTag + `(?:Server \S+ connected to cluster at position|New cluster view: global state:)` + logAt)
+	logLevel     = pattern.Lazy(logTag + `(?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED)`)
+	logAsks      = pattern.Lazy(logTag + `(?:State transfer required|Requesting state transfer)`)
+	logHas       = pattern.Lazy(logTag + `(?:SST received:|IST received|Receiving IST|Installed new state from SST|wsrep_sst_received: Received SST)`)
+	logDiffers   = pattern.Lazy(logTag + `(?:Inconsistency detected|Node consistency compromi[sz]ed|Vote .* is inconsistent with group)`)
+	logName      = pattern.Lazy(logTag + `Server (\S+) (?:connected to cluster at position|synced with group)`)
+	logTime      = pattern.Lazy(`^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]|[0-9]{6}) *[0-9]{1,2}:[0-9]{2}:[0-9]{2}`)
+	logOwn       = pattern.Lazy(logTag + `#+ My UUID: (` + logUUID + `)`)
 )
 
 // ReadLog reads the lines of error logs: first those that ended before the node last took part, in which what was recovered does not count any more.
@@ -158,18 +167,18 @@ func (l *Log) read(lines []string) {
 	}
 	group := l.Synced
 	for _, line := range lines {
-		if !strings.Contains(line, "WSREP") {
+		if !strings.Contains(line, "WSREP") && !strings.Contains(line, "[Galera]") {
 			continue
 		}
 		if m := logRecovered().FindStringSubmatch(line); m != nil {
 			if p, err := ParsePosition(m[1]); err == nil {
-				l.Recovered = p
+				l.Recovered, l.When = p, logTime().FindString(line)
 				reach(m[1])
 			}
 		}
 		if m := logBegan().FindStringSubmatch(line); m != nil {
 			if p, err := ParsePosition(m[1]); err == nil && p.Known() { // --wsrep_start_position: found by a recovery whose own words went elsewhere
-				l.Recovered = p
+				l.Recovered, l.When = p, logTime().FindString(line)
 				reach(m[1])
 			}
 		}

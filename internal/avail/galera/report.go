@@ -257,6 +257,10 @@ func (r *Report) state(lead *wsrep.Status) {
 			r.find("galera.not_seen", m.Name, fleet.SeverityWarning, m.Name+" is a member, and was not seen: "+m.NotSeen.What+": "+m.NotSeen.Why, "what it does is not known: the others hear from it").Advice = m.NotSeen.Remedy
 		case s == nil:
 			r.find("galera.not_member", m.Name, fleet.SeverityWarning, m.Name+" is no member: "+m.NotSeen.What, m.NotSeen.Why).Advice = "start it as usual; if it does not come, its error log says why"
+		case s.State == wsrep.Inconsistent:
+			f := r.find("galera.inconsistent", m.Name, fleet.SeverityCritical, m.Name+": "+wsrep.InconsistentWords, "something was written on it, or on the others, that was not replicated: with wsrep_on = OFF, by a filter, in a table of another engine")
+			f.Evidence = []string{fmt.Sprintf("wsrep_local_state = %d (%s)", s.State, s.StateComment)}
+			f.Advice = "its error log has the statement that failed; keep a copy of what only it has, then restart it: it takes a copy of all data"
 		case !s.Primary():
 			r.nonPrimary(m)
 		case s.State != wsrep.Synced:
@@ -319,7 +323,7 @@ func (r *Report) nonPrimary(m *Member) {
 // furthest is the member that was seen with the highest number, the first of several; there is one.
 func (r *Report) furthest() (best *Member) {
 	for i := range r.Members {
-		if m := &r.Members[i]; m.Status != nil && (best == nil || m.Status.Committed > best.Status.Committed) {
+		if m := &r.Members[i]; m.Status != nil && m.Status.State != wsrep.Inconsistent && (best == nil || m.Status.Committed > best.Status.Committed) {
 			best = m
 		}
 	}

@@ -59,6 +59,7 @@ func Forecast(n Node, members []wsrep.Status, all bool) Transfer {
 		t.Words = "no member of a primary component was seen, so there is no donor"
 		return t
 	case n.Blank != "":
+		t.Sure = fleet.Certain // whatever a member has that was not seen
 		t.Kind, t.Words = SST, n.Blank.words()+": a copy of all data (SST), from whatever position it is started"
 		if n.Blank == BlankNew {
 			t.Words = n.Blank.words() + ": a copy of all data"

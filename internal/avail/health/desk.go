@@ -106,7 +106,9 @@ func (d *Desk) Under(prefix string) http.Handler {
 		}
 		wait, cancel := context.WithTimeout(r.Context(), firstLook)
 		defer cancel()
-		for !p.Looked() && delay.For(wait, time.Millisecond) == nil {
+		select {
+		case <-p.Looked():
+		case <-wait.Done():
 		}
 		return p, "/" + question + "?" + r.URL.RawQuery
 	})

@@ -27,6 +27,8 @@ type Prober struct {
 
 	seen     atomic.Pointer[Seen]
 	channels atomic.Pointer[Channels]
+	first    atomic.Int32  // looks that have ended, of the first two
+	looked   chan struct{} // closed when both have
 }
 
 // NewProber makes a prober; Run starts it. tell may be nil.
@@ -34,7 +36,7 @@ func NewProber(target mysql.Target, every, maxAge time.Duration, tell func(error
 	if tell == nil {
 		tell = func(error) {}
 	}
-	p := &Prober{target: target, every: every, maxAge: maxAge, tell: tell}
+	p := &Prober{target: target, every: every, maxAge: maxAge, tell: tell, looked: make(chan struct{})}
 	p.seen.Store(&Seen{})
 	p.channels.Store(&Channels{})
 	return p
@@ -47,9 +49,27 @@ func (p *Prober) Judge(q Question, now time.Time) Answer {
 	return Judge(q, s, now, p.maxAge)
 }
 
-// Looked reports whether a first look has ended, however it did.
-func (p *Prober) Looked() bool {
-	return !p.seen.Load().Began.IsZero() && !p.channels.Load().Began.IsZero()
+// Looked is closed when a first look has ended, however it did.
+func (p *Prober) Looked() <-chan struct{} { return p.looked }
+
+// saw keeps what was seen, and sawChannels what was seen of replication.
+func (p *Prober) saw(s *Seen) {
+	if p.seen.Swap(s).Began.IsZero() {
+		p.ended()
+	}
+}
+
+func (p *Prober) sawChannels(c *Channels) {
+	if p.channels.Swap(c).Began.IsZero() {
+		p.ended()
+	}
+}
+
+// ended counts a first look; there are two.
+func (p *Prober) ended() {
+	if p.first.Add(1) == 2 {
+		close(p.looked)
+	}
 }
 
 // Run looks until ctx ends.
@@ -65,20 +85,24 @@ func (p *Prober) Run(ctx context.Context) {
 			if seen.Err == nil {
 				seen.Health, seen.Err = reader.Read(ctx)
 			}
-			p.seen.Store(seen)
+			p.saw(seen)
 			return seen.Err
-		}, func(err error, began time.Time) { p.seen.Store(&Seen{Began: began, Err: err}) })
+		}, func(err error, began time.Time) { p.saw(&Seen{Began: began, Err: err}) })
 	})
 	wg.Go(func() {
 		var denied bool
 		var connected time.Time
+		heard := hearing{}
 		p.loop(ctx, func(error) {}, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
 			if fresh {
 				connected = began
 			}
 			seen := &Channels{Began: began}
 			seen.List, seen.Err = read.OuterChannels(ctx, c)
-			p.channels.Store(seen)
+			if seen.Err == nil {
+				seen.Heard = heard.look(seen.List, began)
+			}
+			p.sawChannels(seen)
 			if mysql.ClassOf(seen.Err) == mysql.ClassPrivilege {
 				if !denied {
 					p.tell(seen.Err)
@@ -89,9 +113,36 @@ func (p *Prober) Run(ctx context.Context) {
 				}
 			}
 			return seen.Err
-		}, func(err error, began time.Time) { p.channels.Store(&Channels{Began: began, Err: err}) })
+		}, func(err error, began time.Time) { p.sawChannels(&Channels{Began: began, Err: err}) })
 	})
 	wg.Wait()
+}
+
+// hearing is what came over each channel by the last look, and when that was first seen.
+type hearing map[string]heardOf
+
+type heardOf struct {
+	log, received string
+	pos, beats    int64
+	running       bool
+	at            time.Time
+}
+
+// look notes what channels say now, and returns when something was last seen to have come over each. One that is seen first, or begins to run, is taken for
+// heard: how long it was silent before, a MariaDB does not tell.
+func (h hearing) look(list []read.ReplicaChannel, now time.Time) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, ch := range list {
+		is := heardOf{ch.SourceLog, ch.Received, ch.SourcePos, ch.Beats, ch.IORunning, now}
+		if was, ok := h[ch.Name]; ok {
+			if is.at = was.at; is != was {
+				is.at = now
+			}
+		}
+		h[ch.Name] = is
+		out[ch.Name] = is.at
+	}
+	return out
 }
 
 // deniedPause is how long a connection is kept that may not ask: what is granted to its account is seen by new ones only.

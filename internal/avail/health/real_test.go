@@ -271,7 +271,42 @@ func TestGalera(t *testing.T) {
 	}
 	becomes(t, address, "/", 503, strings.TrimSpace(notSynced)) // one of three is no majority
 	becomes(t, address, "/primary", 503, strings.TrimSpace(notSynced))
-	becomes(t, address, "/up", 200, "answers")
+	becomes(t, address, "/up", 503, "refuses statements")
+}
+
+// TestFrozenSource: a replica whose source hangs says that it is level until it notices; what asks for a lag is told that nothing comes.
+func TestFrozenSource(t *testing.T) {
+	for spec, period := range map[string]string{
+		"mariadb":   "STOP SLAVE; CHANGE MASTER TO MASTER_HEARTBEAT_PERIOD = 1; START SLAVE",
+		"mysql-9.7": "STOP REPLICA; CHANGE REPLICATION SOURCE TO SOURCE_HEARTBEAT_PERIOD = 1; START REPLICA",
+	} {
+		t.Run(spec, func(t *testing.T) {
+			s := sandboxtest.Pair(t, spec)
+			source, n := s.Nodes[0], s.Nodes[1]
+			run(t, n, period)
+			p := NewProber(sandboxtest.Target(t, n), DefaultEvery, busyAge, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() { p.Run(ctx) })
+			t.Cleanup(func() { cancel(); wg.Wait() })
+			address := serving(t, p, Question{})
+			const question = "/replica?max-lag=5"
+			becomes(t, address, question, 200, "replicates")
+			first := int64(-1)
+			await.Until(t, func() bool { // for longer than it may be silent
+				list := p.channels.Load().List
+				if len(list) == 1 && first < 0 {
+					first = list[0].Beats
+				}
+				return len(list) == 1 && list[0].BeatEvery == 1 && list[0].Beats >= first+8
+			}, "heartbeats to come")
+			becomes(t, address, question, 200, "replicates")
+			goOn := sandboxtest.Pause(t, source)
+			becomes(t, address, question, 503, "nothing came from its source")
+			goOn()
+			becomes(t, address, question, 200, "replicates")
+		})
+	}
 }
 
 // TestGroup: a member of Group Replication before, while and after it is online.

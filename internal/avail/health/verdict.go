@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ type Seen struct {
 type Channels struct {
 	Began time.Time
 	List  []read.ReplicaChannel
+	Heard map[string]time.Time // by channel: when something of its source was last seen to have come, or when it was first looked at
 	Err   error
 }
 
@@ -153,6 +155,9 @@ func (j *judging) verdict() (available bool, reason string) {
 	case Galera:
 		return ofGalera(q, h)
 	case Up:
+		if h.Galera != nil && !h.Galera.Ready {
+			return false, "The node refuses statements."
+		}
 		return true, "The server answers."
 	case Primary:
 		return j.ofPrimary()
@@ -205,6 +210,8 @@ func (j *judging) ofPrimary() (bool, string) {
 	switch {
 	case unknown != "":
 		return false, unknown
+	case len(channels) > 0 && !slices.ContainsFunc(channels, func(ch read.ReplicaChannel) bool { return ch.IORunning || ch.SQLRunning }):
+		return false, "The server is a replica of which replication is stopped: it is a primary after RESET REPLICA ALL."
 	case len(channels) > 0:
 		return false, "The server is a replica."
 	}
@@ -232,6 +239,9 @@ func (j *judging) ofReplica() (bool, string) {
 		case ch.Behind < 0 && j.q.MaxLag > 0:
 			return false, "How far the replica is behind is not known."
 		}
+		if silent := j.silent(&ch); j.q.MaxLag > 0 && silent > 0 {
+			return false, "How far the replica is behind is not known: nothing came from its source for " + digits.Span(silent) + "."
+		}
 		worst = max(worst, ch.Behind)
 	}
 	lag := time.Duration(worst) * time.Second
@@ -239,6 +249,19 @@ func (j *judging) ofReplica() (bool, string) {
 		return false, "The replica is " + digits.Span(lag) + " behind."
 	}
 	return true, "The replica replicates."
+}
+
+// silent is for how long nothing came over a channel, if that is longer than it should be: a source that has nothing else to send says that it lives. 0: all is well,
+// or the source is not meant to say so. A replica that does not notice that its source is gone calls itself level.
+func (j *judging) silent(ch *read.ReplicaChannel) time.Duration {
+	heard, known := j.seen.Heard[ch.Name]
+	if !known || ch.BeatEvery <= 0 {
+		return 0
+	}
+	if silent := j.now.Sub(heard); silent > j.q.MaxLag+time.Duration(ch.BeatEvery*float64(time.Second)) {
+		return silent
+	}
+	return 0
 }
 
 // ofSecondary is the answer of a group's member that replicates from nobody else.

@@ -35,6 +35,11 @@ func TestJudge(t *testing.T) {
 	blocked.Channels.Began = now.Add(-time.Minute)
 	noGroup := seen(read.Health{GroupErr: denied})
 	offline := seen(read.Health{Offline: true})
+	heard := func(ago time.Duration, every float64) Seen {
+		s := seen(read.Health{ReadOnly: true}, read.ReplicaChannel{IORunning: true, SQLRunning: true, BeatEvery: every})
+		s.Channels.Heard = map[string]time.Time{"": now.Add(-ago)}
+		return s
+	}
 	readOnlyNode := node(func(*read.GaleraHealth) {})
 	readOnlyNode.Health.ReadOnly = true
 	for _, c := range []struct {
@@ -67,7 +72,12 @@ func TestJudge(t *testing.T) {
 		{"/up", unknown, 200, "answers"},
 		{"/primary", seen(read.Health{}), 200, "is a primary"},
 		{"/primary", seen(read.Health{ReadOnly: true}), 503, "read-only"},
-		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true, SQLRunning: true}), 503, "is a replica"}, // writable, by mistake or in a ring
+		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true, SQLRunning: true}), 503, "is a replica"},                   // writable, by mistake or in a ring
+		{"/primary", seen(read.Health{}, read.ReplicaChannel{}), 503, "replication is stopped: it is a primary after RESET REPLICA ALL"}, // promoted by hand
+		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true}), 503, "is a replica."},
+		{"/up", node(func(*read.GaleraHealth) {}), 200, "answers"},
+		{"/up", node(func(g *read.GaleraHealth) { g.Ready = false }), 503, "refuses statements"}, // without a majority, or joining
+		{"/up", seen(read.Health{Galera: &read.GaleraHealth{On: true}}), 503, "refuses statements"},
 		{"/primary", unknown, 503, "not known: the account may not"},
 		{"/primary", blocked, 503, "last seen 60 s"},
 		{"/replica", blocked, 503, "last seen 60 s"},
@@ -78,6 +88,10 @@ func TestJudge(t *testing.T) {
 		{"/replica?max-lag=5", replica(true, true, 6), 503, "6 s behind"},
 		{"/replica?max_lag=2m", replica(true, true, 120), 200, "replicates"},
 		{"/replica?max-lag=5", replica(true, true, -1), 503, "not known"},
+		{"/replica?max-lag=5", heard(35*time.Second, 30), 200, "replicates"},
+		{"/replica?max-lag=5", heard(36*time.Second, 30), 503, "nothing came from its source for 36 s"},
+		{"/replica", heard(time.Hour, 30), 200, "replicates"},          // how late it is was not asked
+		{"/replica?max-lag=5", heard(time.Hour, 0), 200, "replicates"}, // its source sends no heartbeats
 		{"/replica", replica(false, true, -1), 503, "does not run"},
 		{"/replica", replica(true, false, -1), 503, "does not run"},
 		{"/group", seen(read.Health{}), 503, "no member"},
@@ -143,6 +157,33 @@ func TestStale(t *testing.T) {
 		a := Judge(Question{About: c.question}, s, now.Add(c.after), DefaultMaxAge)
 		if a.Status != c.want || a.Age < c.age-0.001 || a.Age > c.age+0.001 || !strings.Contains(a.Reason, c.words) {
 			t.Errorf("%s: got %d, age %v, %q; want %d, %v, %q", c.name, a.Status, a.Age, a.Reason, c.want, c.age, c.words)
+		}
+	}
+}
+
+// TestHearing: when something of a source was last seen to have come.
+func TestHearing(t *testing.T) {
+	h, began := hearing{}, time.Now()
+	base := read.ReplicaChannel{Name: "a", SourceLog: "binlog.1", SourcePos: 4, Received: "x:1", Beats: 1, IORunning: true}
+	now := base
+	for i, c := range []struct {
+		name  string
+		to    func(*read.ReplicaChannel)
+		heard bool
+	}{
+		{"the first look", func(*read.ReplicaChannel) {}, true},
+		{"nothing", func(*read.ReplicaChannel) {}, false},
+		{"a heartbeat", func(c *read.ReplicaChannel) { c.Beats++ }, true},
+		{"the applier goes on", func(c *read.ReplicaChannel) { c.Behind, c.RelayPos = 7, 99 }, false},
+		{"an event", func(c *read.ReplicaChannel) { c.SourcePos++ }, true},
+		{"the receiver stops", func(c *read.ReplicaChannel) { c.IORunning = false }, true},
+		{"nothing again", func(*read.ReplicaChannel) {}, false},
+		{"it is started", func(c *read.ReplicaChannel) { c.IORunning = true }, true},
+	} {
+		c.to(&now)
+		at := began.Add(time.Duration(i) * time.Second)
+		if got := h.look([]read.ReplicaChannel{now}, at)["a"]; got.Equal(at) != c.heard {
+			t.Errorf("%s: heard at %s of %s; want now: %v", c.name, got.Sub(began), at.Sub(began), c.heard)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -48,7 +49,7 @@ type HealthReader struct {
 }
 
 // healthVariables are those that tell something, on the servers that have them.
-var healthVariables = []string{"read_only", "super_read_only", "offline_mode", "wsrep_on", "wsrep_provider", "pxc_maint_mode", "group_replication_single_primary_mode"}
+var healthVariables = []string{"read_only", "super_read_only", "offline_mode", "wsrep_on", "wsrep_provider", "pxc_maint_mode", "group_replication_single_primary_mode", "group_replication_group_name"}
 
 // NewHealthReader learns what the server can tell.
 func NewHealthReader(ctx context.Context, c *mysql.Conn) (*HealthReader, error) {
@@ -92,7 +93,7 @@ func (r *HealthReader) Read(ctx context.Context) (h Health, err error) {
 		h.Galera.On, h.Galera.Desired = on("wsrep_on"), v["pxc_maint_mode"]
 	}
 	if _, ok := v["group_replication_single_primary_mode"]; ok {
-		h.Group, h.GroupErr = r.group(ctx)
+		h.Group, h.GroupErr = r.group(ctx, v["group_replication_group_name"] != "")
 		if broken(h.GroupErr) {
 			return h, h.GroupErr
 		}
@@ -129,15 +130,34 @@ func (r *HealthReader) galera(ctx context.Context) (*GaleraHealth, error) {
 	return g, nil
 }
 
-// group reads the member's view. MySQL 5.7 has no MEMBER_ROLE: there a status variable names the primary, or none if all are.
-func (r *HealthReader) group(ctx context.Context) (*GroupHealth, error) {
+// group reads the member's view; meant: it is configured to be a member. MySQL 5.7 has no MEMBER_ROLE: there a status variable names the primary, or none if all are.
+func (r *HealthReader) group(ctx context.Context, meant bool) (*GroupHealth, error) {
 	rows, err := r.conn.Maps(ctx, `SELECT /* risso: how is this member of the group? */ m.*, MEMBER_ID = @@GLOBAL.server_uuid AS me
 FROM performance_schema.replication_group_members AS m`)
 	if err != nil {
 		return nil, fmt.Errorf("ask how the group is: %w", err)
 	}
-	var g *GroupHealth
-	members, reachable, roles := 0, 0, false
+	g, roles := memberOf(rows, meant)
+	if g == nil {
+		return nil, nil
+	}
+	if roles || g.State == "OFFLINE" {
+		return g, nil
+	}
+	primary, err := r.conn.Maps(ctx, `SHOW GLOBAL STATUS LIKE 'group\_replication\_primary\_member' /* risso: who is the primary? */`)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the group's primary: %w", err)
+	}
+	for _, row := range primary {
+		g.Primary = row["Value"] == "" || row["Value"] == r.conn.Server.ID
+	}
+	return g, nil
+}
+
+// memberOf makes the member's own state of its view of the group; roles: the view names the primary. A server that is meant to be a member and did not join since
+// it was started has no ID in its view on MySQL 5.7 and early 8.0.
+func memberOf(rows []map[string]string, meant bool) (g *GroupHealth, roles bool) {
+	members, reachable := 0, 0
 	for _, row := range rows {
 		if row["MEMBER_ID"] == "" { // the plugin is there, and does nothing
 			continue
@@ -153,21 +173,13 @@ FROM performance_schema.replication_group_members AS m`)
 		roles = known
 		g = &GroupHealth{State: row["MEMBER_STATE"], Primary: role == "PRIMARY"}
 	}
-	if g == nil {
-		return nil, nil
+	if g == nil && meant {
+		g = &GroupHealth{State: "OFFLINE"}
 	}
-	g.Members, g.Reachable = members, reachable
-	if roles || g.State == "OFFLINE" {
-		return g, nil
+	if g != nil {
+		g.Members, g.Reachable = members, reachable
 	}
-	primary, err := r.conn.Maps(ctx, `SHOW GLOBAL STATUS LIKE 'group\_replication\_primary\_member' /* risso: who is the primary? */`)
-	if err != nil {
-		return nil, fmt.Errorf("ask for the group's primary: %w", err)
-	}
-	for _, row := range primary {
-		g.Primary = row["Value"] == "" || row["Value"] == r.conn.Server.ID
-	}
-	return g, nil
+	return g, roles
 }
 
 // OuterChannels are the channels by which a server replicates from others: those of Group Replication itself are left out.
@@ -182,5 +194,24 @@ func OuterChannels(ctx context.Context, c *mysql.Conn) ([]ReplicaChannel, error)
 			out = append(out, ch)
 		}
 	}
-	return out, nil
+	return out, beats(ctx, c, out)
+}
+
+// beats adds how often each source said that it lives, and how often it does, where a MySQL shows it to the account; a MariaDB told it with the channels.
+func beats(ctx context.Context, c *mysql.Conn, list []ReplicaChannel) error {
+	if len(list) == 0 || !c.Server.PerformanceSchema || !c.Server.AtLeast(50700, fleet.Never) {
+		return nil
+	}
+	_, err := allowed(ctx, c, "heartbeats of the source", "", `SELECT /* risso: does the source say that it lives? */ CHANNEL_NAME, COUNT_RECEIVED_HEARTBEATS, HEARTBEAT_INTERVAL
+FROM performance_schema.replication_connection_status JOIN performance_schema.replication_connection_configuration USING (CHANNEL_NAME)`, func(row []sqldriver.Value) error {
+		for i := range list {
+			if list[i].Name == mysql.Text(row[0]) {
+				n, _ := number(row[1])
+				list[i].Beats = int64(n)
+				list[i].BeatEvery, _ = number(row[2])
+			}
+		}
+		return nil
+	})
+	return err
 }

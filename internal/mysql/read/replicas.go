@@ -38,6 +38,8 @@ type ReplicaChannel struct {
 	User       string // as whom it logs in at the source
 	RelayLog   string // from where in its relay logs it applies next
 	RelayPos   int64
+	Beats      int64   // heartbeats of the source that came; only of OuterChannels on MySQL
+	BeatEvery  float64 // seconds after which the source sends one if it has sent nothing else; 0: never, or it is not known
 }
 
 // ReplicaFilter is what a replica leaves out. Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules".
@@ -166,6 +168,8 @@ func channelOf(old map[string]string) ReplicaChannel {
 	ch.SourceLog, ch.TLS = old["Master_Log_File"], old["Master_SSL_Allowed"] == "Yes"
 	ch.SourcePos, _ = strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64)
 	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)
+	ch.Beats, _ = strconv.ParseInt(old["Slave_received_heartbeats"], 10, 64)
+	ch.BeatEvery, _ = strconv.ParseFloat(old["Slave_heartbeat_period"], 64)
 	ch.User, ch.RelayLog = old["Master_User"], old["Relay_Log_File"]
 	ch.RelayPos, _ = strconv.ParseInt(old["Relay_Log_Pos"], 10, 64)
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {

@@ -40,6 +40,12 @@ func NonPrimaryWords(status string) string {
 // Bootstrap makes a member that lost the majority the whole cluster.
 const Bootstrap = "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'"
 
+// BootstrapWho says who tells whether that may be done, for what sees one member only: the others may go on without it.
+const BootstrapWho = "risso galera bootstrap says which member may be made the whole cluster, if any"
+
+// InconsistentWords say that a member was put out.
+const InconsistentWords = "the Galera member left the group, whose other members found that its data differ from theirs, and refuses statements"
+
 // BootstrapOnly says when that may be done.
 const BootstrapOnly = "the remedy makes it the whole cluster: only if the others do not run, and on one member only, the one with the highest wsrep_last_committed"
 

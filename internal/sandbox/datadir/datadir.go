@@ -54,20 +54,30 @@ var locked = []string{"ibdata*", "aria_log_control", "ibtmp*", "undo*", "ib_logf
 func At(dir string) (l Look) {
 	l = Look{Dir: dir, State: Unknown, Holders: []Holder{}, Notes: []string{}}
 	real, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		l.Dir = real
-	}
-	var names []string
-	if err == nil {
-		names, err = candidates(real)
-	}
 	if err != nil {
-		l.Words = "the directory cannot be looked at: " + err.Error()
+		l.unseen(err)
 		return l
+	}
+	l.Dir = real
+	if names := l.look(real); len(names) > 0 {
+		l.elsewhere(real, names)
+		l.pidFiles(real)
+	}
+	return l
+}
+
+func (l *Look) unseen(err error) { l.Words = "the directory cannot be looked at: " + err.Error() }
+
+// look looks at the files in a directory, and returns which.
+func (l *Look) look(dir string) (names []string) {
+	names, err := candidates(dir)
+	if err != nil {
+		l.unseen(err)
+		return nil
 	}
 	if len(names) == 0 {
 		l.Words = "there are no files of a server that it would lock: no ibdata1, no aria_log_control"
-		return l
+		return nil
 	}
 	unread := 0
 	idents := map[ident]string{}
@@ -87,10 +97,8 @@ func At(dir string) (l Look) {
 	for _, h := range listedLocks(idents) {
 		l.add(h)
 	}
-	blind := l.openers(idents)
-	l.judge(unread, blind)
-	l.pidFiles(real)
-	return l
+	l.judge(unread, l.openers(idents))
+	return names
 }
 
 func (l *Look) add(h Holder) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/datadir"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -138,8 +139,18 @@ func foreign(t *testing.T, n *sandbox.Node) int {
 		t.Fatal(err)
 	}
 	write(t, config, string(text))
-	args := []string{"--defaults-file=" + config, "--datadir=" + link, "--socket=" + filepath.Join(dir, "s"), "--skip-networking", "--pid-file=other.pid"}
-	cmd := exec.Command(n.Program.Binary, args...)
+	cmd := exec.Command(n.Program.Binary, foreignArgs(config, link, dir)...)
+	runs(t, n, cmd, n.Datadir)
+	return datadir.At(n.Datadir).Holders[0].PID
+}
+
+func foreignArgs(config, data, dir string) []string {
+	return []string{"--defaults-file=" + config, "--datadir=" + data, "--socket=" + filepath.Join(dir, "s"), "--skip-networking", "--pid-file=other.pid"}
+}
+
+// runs starts a server until the test ends, and returns when it has a directory; end kills it sooner.
+func runs(t *testing.T, n *sandbox.Node, cmd *exec.Cmd, dir string) (end func()) {
+	t.Helper()
 	cmd.Env = n.Environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -147,15 +158,54 @@ func foreign(t *testing.T, n *sandbox.Node) int {
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	end = func() { _ = cmd.Process.Kill(); <-ended }
+	t.Cleanup(end)
 	await.Until(t, func() bool {
 		select {
 		case <-ended:
 			t.Fatal("the other server ended")
 		case <-time.After(time.Millisecond):
 		}
-		return datadir.At(n.Datadir).State == datadir.InUse
+		return datadir.At(dir).State == datadir.InUse
 	}, "the other server has the directory")
-	l := datadir.At(n.Datadir)
-	return l.Holders[0].PID
+	return end
+}
+
+// TestOverlay: a server in a container works on an overlay's files; asked about the upper directory, it is found by way of the overlay, and when that cannot be seen
+// nothing is known.
+func TestOverlay(t *testing.T) {
+	if os.Getuid() != 0 {
+		lack.Of(t, "an overlay is mounted by root")
+	}
+	n := sandboxtest.Up(t, "mariadb")
+	if err := n.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, d := range []string{"upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	upper, merged := filepath.Join(dir, "upper"), filepath.Join(dir, "merged")
+	mount := "mount -t overlay overlay -o lowerdir=" + filepath.Dir(n.Datadir) + ",upperdir=" + upper + ",workdir=" + filepath.Join(dir, "work") + " " + merged
+	if out, err := exec.Command("unshare", "--mount", "sh", "-c", mount).CombinedOutput(); err != nil {
+		lack.Of(t, "no overlay can be mounted here: "+string(out))
+	}
+	config := filepath.Join(filepath.Dir(n.Datadir), "my.cnf")
+	args := append([]string{"--mount", "sh", "-c", mount + ` && exec "$@"`, "sh", n.Program.Binary}, foreignArgs(config, filepath.Join(merged, "data"), dir)...)
+	data := filepath.Join(upper, "data")
+	cmd := exec.Command("unshare", args...)
+	end := runs(t, n, cmd, data)
+	is := func(dir string, want datadir.State, words string) {
+		t.Helper()
+		if l := datadir.At(dir); l.State != want || !strings.Contains(l.Words+strings.Join(l.Notes, "; "), words) {
+			t.Errorf("%s: got %s, %q, %q; want %s with %q", dir, l.State, l.Words, l.Notes, want, words)
+		}
+	}
+	is(data, datadir.InUse, "process "+strconv.Itoa(cmd.Process.Pid)+" (")
+	is(data, datadir.InUse, "by way of the overlay that is mounted at "+merged)
+	is(n.Datadir, datadir.Free, "not in use") // the lower one is only read
+	end()
+	is(data, datadir.Unknown, "a layer of a container or another overlay")
 }

@@ -33,6 +33,7 @@ type File struct {
 	Alerts     alertsConfig   `yaml:"alerts,omitempty"`     // what rings, and who is told
 	Advice     adviceConfig   `yaml:"advice,omitempty"`     // how often servers are looked at for advice
 	Topology   topologyConfig `yaml:"topology,omitempty"`   // how often it is looked at who replicates from whom
+	Health     string         `yaml:"health,omitempty"`     // off: nobody is told without a token whether servers may have clients
 	Prometheus promConfig     `yaml:"prometheus,omitempty"` // which labels PromQL sees
 	Servers    []Server       `yaml:"servers,omitempty"`
 }

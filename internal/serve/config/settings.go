@@ -39,6 +39,7 @@ type Settings struct {
 	Alerts     Alerts
 	Advice     Advice
 	Topology   Topology
+	NoHealth   bool         // load balancers are not answered
 	Labels     mapped.Rules // of series in PromQL
 }
 
@@ -84,6 +85,13 @@ func (f Flags) Settings() (Settings, error) {
 	}
 	if s.Topology, err = c.Topology.check(); err != nil {
 		return Settings{}, fault.Usagef("topology of the config file: %w", err)
+	}
+	switch c.Health {
+	case "", "on", "true":
+	case "off", "false":
+		s.NoHealth = true
+	default:
+		return Settings{}, fault.Usagef("health of the config file: %q: on or off", c.Health)
 	}
 	if s.Labels, err = c.Prometheus.check(servers); err != nil {
 		return Settings{}, fault.Usagef("prometheus of the config file: %w", err)

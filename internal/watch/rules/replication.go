@@ -159,11 +159,17 @@ func galeraPrimary(r *round) {
 	if strings.EqualFold(status, "Primary") || !inGalera(r.Snapshot) {
 		return // a MariaDB that is in no cluster says Disconnected
 	}
-	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size", head: wsrep.NonPrimaryWords(status), remedy: wsrep.Bootstrap}
+	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size", head: wsrep.NonPrimaryWords(status), remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_%'"}
+	differs := false
+	if v, ok := r.value(statusPrefix + "wsrep_local_state"); ok && v == wsrep.Inconsistent {
+		differs, c.head = true, wsrep.InconsistentWords
+	}
 	if n, ok := r.value(statusPrefix + "wsrep_cluster_size"); ok {
 		c.tail = "; it sees " + plural(n, "member", "members")
 	}
-	c.tail += "; " + wsrep.BootstrapOnly
+	if !differs {
+		c.tail += "; " + wsrep.BootstrapWho
+	}
 	r.add(c)
 }
 

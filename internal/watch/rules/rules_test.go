@@ -490,6 +490,7 @@ func TestTails(t *testing.T) {
 		{"the state of a member without a comment", "mariadb, galera", "galera.not_synced", []string{`text wsrep_local_state_comment ""`, "value status.wsrep_local_state 3"}, "not synced (Joined)"},
 		{"the state of a member without a comment", "mariadb, galera", "galera.not_synced", []string{`text wsrep_local_state_comment ""`, "value status.wsrep_local_state 5"}, "not synced (Error)"},
 		{"the state of a member without a comment", "mariadb, galera", "galera.not_synced", []string{`text wsrep_local_state_comment ""`, "value status.wsrep_local_state 6"}, "not synced (Max)"},
+		{"a member whose data differ", "mariadb, galera", "galera.non_primary", []string{"text wsrep_cluster_status Disconnected", "value status.wsrep_local_state 5"}, "found that its data differ from theirs"},
 		{"a member alone", "mariadb, galera", "galera.non_primary", []string{"text wsrep_cluster_status Disconnected", "value status.wsrep_cluster_size 1"}, "; it sees 1 member"},
 		{"flow control for all of the time, and more", "mariadb, galera", "galera.flow_control", []string{"rate status.wsrep_flow_control_paused_ns 5e9"}, "writes 100 % of the time"},
 		{"all tasks, and more", "host", "host.pressure_io", []string{"rate node_pressure_io_stalled_seconds_total 9"}, "for disks 100 % of the time since 10:32:01, some in 100 %"},

@@ -21,7 +21,9 @@ func newCheckDatadir(s screen.Streams) *cobra.Command {
 aria_log_control, undo and redo logs) and by who has them open for writing, never by pid files,
 sockets or names of processes. A copy of a directory is free although it has the pid file of a
 server that runs; a directory behind a symbolic link is in use. A server in another container or
-PID namespace is recognized by its lock, and that its process cannot be seen is said.
+PID namespace is recognized by its lock, and that its process cannot be seen is said. In a layer of a
+container (overlay), and on NFS and other file systems of several machines, that nobody is found
+proves nothing, which is said.
 
 Exit codes: 0 OK, nobody uses it; 2 CRITICAL, it is in use; 3 UNKNOWN, that cannot be seen, or wrong
 use. Run it as the user of the server, or as root: files that may not be read may hide a server.`,

@@ -34,8 +34,9 @@ func newBootstrap(s screen.Streams) *cobra.Command {
 commands for it. It only prints; nothing is changed.
 
 What is known of each node comes from its data directory (--datadir: grastate.dat, gvwstate.dat and an
-error log in it; copies in a folder will do), from what --wsrep-recover found there (--position, or its words in
-that error log), and from members that still run without a majority (--dsn).
+error log in it; copies in a folder will do, made with their times: cp -p), from what --wsrep-recover
+found there (--position, or its words in that error log), and from members that still run without a
+majority (--dsn).
 
 It refuses, with exit code 1, while a node that was not seen may have gone further; when a primary
 component lives; when nodes are of different histories; and when what they say contradicts itself. It says

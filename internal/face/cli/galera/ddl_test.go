@@ -121,3 +121,40 @@ func (c *cluster) allInDDL() {
 		c.kept(n, acknowledged)
 	}
 }
+
+// inconsistent: a member has a row that was not replicated, and another one writes it: the group puts it out, and it is told what it is; a restart mends it, as is said.
+func (c *cluster) inconsistent() {
+	first, bad := c.s.Nodes[0], c.s.Nodes[1]
+	conn, err := c.dbs[bad].Conn(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, s := range []string{"SET wsrep_on = OFF", "INSERT INTO shop.stock VALUES (500, 1)"} {
+		if _, err := conn.ExecContext(c.t.Context(), s); err != nil {
+			c.t.Fatalf("%s: %v", s, err)
+		}
+	}
+	c.exec(first, "INSERT INTO shop.stock VALUES (500, 0)")
+	c.awaitStatus(bad, "wsrep_local_state_comment", "Inconsistent")
+	c.awaitStatus(first, "wsrep_cluster_size", "2")
+	r := c.report(bad, "--look", "0")
+	if f := find(r, "galera.inconsistent", bad.Name); f == nil || f.Statement != "" || find(r, "galera.non_primary", bad.Name) != nil {
+		c.t.Errorf("its data differ: got %+v", r.Findings)
+	}
+	if d, text := c.decide("--dsn", c.dsn(bad)); d.Choice != "" || d.Nodes[0].Blank != galera.BlankDiffers {
+		c.t.Errorf("its data differ: got %s", text)
+	}
+	if err := bad.Stop(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	if t := c.forecast(first, bad); t.Kind != galera.SST || t.Sure != fleet.Certain || !strings.Contains(t.Words, "data differ") {
+		c.t.Errorf("its data differ, and it is down: got %+v", t)
+	}
+	at := logged(c.t, bad)
+	c.start(bad)
+	if got := came(c.t, bad, at); got != galera.SST {
+		c.t.Errorf("it came by %s; want a copy of all data", got)
+	}
+	c.awaitStatus(first, "wsrep_cluster_size", "3")
+}

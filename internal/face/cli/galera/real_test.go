@@ -185,6 +185,7 @@ func TestCluster(t *testing.T) {
 	c.backByThemselves()
 	c.inDDL()
 	c.allInDDL()
+	c.inconsistent()
 	c.noHistory()
 }
 

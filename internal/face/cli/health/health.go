@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/avail/health"
-	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -196,8 +195,9 @@ func (c *command) once(ctx context.Context, p *health.Prober, base health.Questi
 	pctx, cancel := context.WithTimeout(ctx, onceWait)
 	var looking sync.WaitGroup
 	looking.Go(func() { p.Run(pctx) })
-	for !p.Looked() && pctx.Err() == nil {
-		_ = delay.For(pctx, time.Millisecond)
+	select {
+	case <-p.Looked():
+	case <-pctx.Done():
 	}
 	a := p.Judge(q, time.Now())
 	cancel()
