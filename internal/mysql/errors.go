@@ -161,6 +161,16 @@ func classOfTransport(err error) Class {
 	return ClassOther
 }
 
+// Answered reports whether an error is a server's answer to a statement, which that would get again: not that it is full, ends, was told to end this session, or waited
+// for a lock for too long.
+func Answered(err error) bool {
+	switch n := ErrorNumber(err); n {
+	case 0, errno.ServerShutdown, errno.LockWaitTimeout, errno.Deadlock, errno.QueryInterrupted, errno.ConnectionKilled, errno.SessionKilled:
+		return false
+	}
+	return ClassOf(err) != ClassFull
+}
+
 func classOfNumber(n uint16) Class {
 	switch n {
 	case errno.AccessDenied, errno.HostNotPrivileged, errno.HostBlocked, errno.DatabaseDenied, errno.UnknownDatabase:

@@ -176,6 +176,11 @@ func (m *Move) goTo(ctx context.Context, s *server, channel string, at read.Repl
 // startAnchor lets the anchor replicate again.
 func (m *Move) startAnchor(ctx context.Context) error {
 	c, err := m.standStop.Return(ctx, m.stand.c)
-	m.stand.c, m.standStop = c, nil
+	if c != nil {
+		m.stand.c = c
+	}
+	if err == nil { // else it is tried once more at the end, and told
+		m.standStop = nil
+	}
 	return err
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Delay is how long a replica is to stay behind on purpose, as a plan.
@@ -17,16 +19,18 @@ type Delay struct {
 	Plan    change.Plan
 	Notes   []string
 	Undo    string
+	Journal string // file that says what was done, and stays
 
 	r       *Repointer
 	seconds int
+	refetch bool // it throws away what it received, and its source has it
 	node    *server
 }
 
 // Delay plans that a replica stays behind its source by so many seconds; 0: not on purpose.
 func (r *Repointer) Delay(ctx context.Context, t *topology.Topology, node int, channel *string, seconds int) (*Delay, error) {
 	j := &judge{Question: Question{Topology: t, Replica: node, Channel: channel}, replica: &t.Nodes[node]}
-	j.v.From = -1
+	j.v.From, j.v.Anchor = -1, -1
 	d := &Delay{r: r, Replica: t.Nodes[node], seconds: seconds}
 	if !d.Replica.Seen {
 		j.v.refuse("not_seen", "", "%s was not seen", d.Replica.Name)
@@ -54,6 +58,9 @@ func (d *Delay) judge(ctx context.Context, j *judge) {
 	if ch.Delay == d.seconds {
 		j.v.refuse("there", "", "%s stays %s behind already", name, seconds(d.seconds))
 		return
+	}
+	if !mysql.Of(d.Replica.Server).DelaysWhileReceiving() { // it stops receiving for that moment
+		j.semiSync()
 	}
 	// Where both threads stand at the CHANGE, any server throws away what was not applied. Source: MySQL manual, "CHANGE REPLICATION SOURCE TO".
 	if mysql.Of(d.Replica.Server).DelaysWhileReceiving() && ch.IORunning != "No" || !j.unapplied() {
@@ -83,6 +90,7 @@ func (d *Delay) judge(ctx context.Context, j *judge) {
 		j.purged()
 		j.v.Channel.Received = ch.Received
 	}
+	d.refetch = true
 	j.v.note("%s throws away what it has received and not applied, and fetches it again from %s, which has it", name, j.below.Name)
 }
 
@@ -109,31 +117,70 @@ func (d *Delay) plan() {
 	}
 }
 
-// Do carries it out. When it fails, what ran before runs again.
+// Do carries it out. When it fails, what ran before runs again, and how long it stays behind is said.
 func (d *Delay) Do(ctx context.Context) (err error) {
 	if d.node, err = d.r.connect(ctx, &d.Replica); err != nil {
 		return err
 	}
 	defer func() { d.node.c.Close() }()
-	loan, err := d.r.stopped(func() bool { return false }).Borrow(d.r.Dir, d.r.Target(d.Replica.Addresses[0]), d.node.c.Server, 0,
-		Stopped{d.Replica.Name, d.Channel.Name, d.Channel.IORunning != "No", d.Channel.Applying()})
+	if err := d.unchanged(ctx); err != nil {
+		return err
+	}
+	diary, err := change.NewDiary(d.r.Dir, "replica")
 	if err != nil {
 		return err
 	}
+	defer diary.Close()
+	d.Journal = diary.Path()
+	err = diary.Note(map[string]any{"time": time.Now().UTC(), "replica": d.Replica.Name, "channel": d.Channel.Name, "delay": d.Channel.Delay, "to": d.seconds, "plan": d.Plan.Words(), "undo": d.Undo})
+	if err != nil {
+		return err
+	}
+	err = d.run(ctx)
+	end := map[string]any{"time": time.Now().UTC(), "done": err == nil, "undo": d.Undo}
+	if err != nil {
+		end["failed"] = errno.WithoutValues(err.Error())
+	}
+	return errors.Join(err, diary.Note(end))
+}
+
+// unchanged makes sure that the replica is as it was when the plan was made: by that was judged whether anything is lost.
+func (d *Delay) unchanged(ctx context.Context) error {
 	now, err := d.node.channel(ctx, d.Channel.Name)
-	if err == nil && (now.Status.IORunning == "No") != (d.Channel.IORunning == "No") {
-		err = fmt.Errorf("%w: %s does not receive as it did when this was planned: nothing was done", ErrSurprise, d.node.name)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = change.Execute(ctx, d.Plan, change.Log{})
+	was := d.Channel
+	if now.Status.Source != was.Source || (now.Status.IORunning == "No") != (was.IORunning == "No") || now.SQLRunning != was.Applying() || now.Delay != was.Delay {
+		return fmt.Errorf("%w: %s does not replicate as it did when this was planned: nothing was done", ErrSurprise, d.node.name)
 	}
-	if err == nil {
-		ch, cerr := d.node.channel(ctx, d.Channel.Name)
-		if err = cerr; err == nil && ch.Delay != d.seconds {
-			err = fmt.Errorf("%w: %s says that it stays %s behind", ErrSurprise, d.node.name, seconds(ch.Delay))
-		}
+	return nil
+}
+
+func (d *Delay) run(ctx context.Context) error {
+	loan, err := d.r.stopped(func() bool { return false }).Borrow(d.r.Dir, d.r.target(&d.Replica), d.node.c.Server, 0, Stopped{Server: d.Replica.Name, Channel: d.Channel.Name,
+		Receives: d.Channel.IORunning != "No", Applies: d.Channel.Applying(), Refetch: d.refetch, Delay: &Delays{d.Channel.Delay, d.seconds}})
+	if err != nil {
+		return err
 	}
+	_, err = change.Execute(ctx, d.Plan, change.Log{})
 	c, back := loan.Return(ctx, d.node.c)
-	d.node.c = c
-	return errors.Join(err, back)
+	if c != nil {
+		d.node.c = c
+	}
+	if back != nil {
+		back = fmt.Errorf("what was stopped could not be started: %w; the journal is in %s; %s tries it again", back, d.r.Dir, d.r.backCommand())
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	ch, cerr := d.node.channel(ctx, d.Channel.Name)
+	switch {
+	case cerr != nil:
+		cerr = fmt.Errorf("how long it stays behind now is not known: %w", cerr)
+	case err != nil:
+		cerr = fmt.Errorf("%s stays %s behind now", d.node.name, seconds(ch.Delay))
+	case ch.Delay != d.seconds:
+		cerr = fmt.Errorf("%w: %s says that it stays %s behind", ErrSurprise, d.node.name, seconds(ch.Delay))
+	}
+	return errors.Join(err, back, cerr)
 }

@@ -4,19 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Stopped is what a journal says of a server whose replication stands still for a while.
 type Stopped struct {
-	Server   string `json:"server"`
-	Channel  string `json:"channel"`
-	Receives bool   `json:"receives"` // before
-	Applies  bool   `json:"applies"`
+	Server   string  `json:"server"`
+	Channel  string  `json:"channel"`
+	Receives bool    `json:"receives"` // before
+	Applies  bool    `json:"applies"`
+	Refetch  bool    `json:"refetch,omitempty"` // what it received and did not apply may be thrown away: its source still has it
+	Delay    *Delays `json:"delay,omitempty"`   // its delay is changed meanwhile; that stays as it is
+}
+
+// Delays are for how long a channel stayed behind on purpose, and for how long it is to.
+type Delays struct {
+	Was int `json:"was"` // seconds
+	To  int `json:"to"`
 }
 
 // Pointed is what a journal says of a channel that is pointed elsewhere.
@@ -35,35 +46,21 @@ type Pointed struct {
 // backCommand gives back what a process left that was killed.
 func (r *Repointer) backCommand() string { return "risso replica back" + r.Flags }
 
-// within is how long it is tried to give something back.
+// within is how long it is tried to set a counter back.
 const within = 30 * time.Second
 
 // final reports whether an error is an answer, which trying again does not change.
-func final(err error) bool { return errors.Is(err, ErrSurprise) || mysql.ErrorNumber(err) != 0 }
+func final(err error) bool { return errors.Is(err, ErrSurprise) || mysql.Answered(err) }
 
 // stopped is the journal of threads that stand still. kept says that they are to be left as they are.
 func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 	return change.Kind[Stopped]{
-		Name: "replica-stopped", Command: r.backCommand(), Busy: ErrBusy, Within: within, Stays: true, Final: final,
+		Name: "replica-stopped", Command: r.backCommand(), Busy: ErrBusy, Within: stopTime, Stays: true, Final: final,
 		Back: func(ctx context.Context, c *mysql.Conn, old Stopped) error {
 			if kept() {
 				return nil
 			}
-			s := &server{name: old.Server, c: c}
-			ch, err := s.channel(ctx, old.Channel)
-			if err != nil {
-				return err
-			}
-			if err := s.purges(ctx, ch); err != nil {
-				return err
-			}
-			if old.Receives && ch.Status.IORunning == "No" {
-				err = s.do(ctx, s.words(old.Channel).start(mysql.Receiver))
-			}
-			if err == nil && old.Applies && !ch.SQLRunning {
-				err = s.do(ctx, s.words(old.Channel).start(mysql.Applier))
-			}
-			return err
+			return r.startAgain(ctx, &server{name: old.Server, c: c}, old)
 		},
 		Statements: func(old Stopped) (list []string) {
 			if old.Receives {
@@ -72,8 +69,71 @@ func (r *Repointer) stopped(kept func() bool) change.Kind[Stopped] {
 			if old.Applies {
 				list = append(list, "start applying on "+old.Server)
 			}
+			if d := old.Delay; d != nil {
+				list = append(list, fmt.Sprintf("leave the delay of %s as it is: it was %s, and was to become %s", old.Server, seconds(d.Was), seconds(d.To)))
+			}
 			return list
 		},
+	}
+}
+
+// startAgain starts what ran before, and makes sure that it runs. A thread is told to start though it runs: a STOP of a connection that ended goes on in the server, and
+// would stop it later.
+func (r *Repointer) startAgain(ctx context.Context, s *server, old Stopped) error {
+	if err := s.stops(ctx); err != nil {
+		return err
+	}
+	ch, err := s.channel(ctx, old.Channel)
+	if err == nil && !old.Refetch {
+		err = s.purges(ctx, ch)
+	}
+	if err == nil && old.Receives {
+		err = s.do(ctx, s.words(old.Channel).start(mysql.Receiver))
+	}
+	if err == nil && old.Applies {
+		err = s.do(ctx, s.words(old.Channel).start(mysql.Applier))
+	}
+	if err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		if ch, err = s.channel(ctx, old.Channel); err != nil {
+			return err
+		}
+		receives, applies := !old.Receives || ch.Status.IORunning != "No", !old.Applies || ch.SQLRunning
+		switch st := ch.Status; {
+		case (receives || st.IO.Text != "") && (applies || st.SQL.Text != ""): // what stops by its own error was started
+			if old.Delay != nil && r.Say != nil {
+				r.Say(fmt.Sprintf("%s stays %s behind now; it was %s before", s.name, seconds(ch.Delay), seconds(old.Delay.Was)))
+			}
+			return nil
+		case time.Since(began) > startTime:
+			return fmt.Errorf("%w: %s was started, and does not run", ErrSurprise, s.name)
+		}
+		if err := delay.For(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// startTime is how long a thread may take to run after START.
+const startTime = 10 * time.Second
+
+// stops waits until no STOP of ours runs any more: it outlives the connection that asked for it, and only after it one sees what stands.
+func (s *server) stops(ctx context.Context) error {
+	for {
+		rows, err := s.c.Maps(ctx, "SHOW /* risso: does a STOP still run? */ PROCESSLIST")
+		if err != nil {
+			return fmt.Errorf("ask %s what runs: %w", s.name, err)
+		}
+		if !slices.ContainsFunc(rows, func(row map[string]string) bool {
+			return strings.HasPrefix(row["Info"], "STOP SLAVE") || strings.HasPrefix(row["Info"], "STOP REPLICA")
+		}) {
+			return nil
+		}
+		if err := delay.For(ctx, pause); err != nil {
+			return err
+		}
 	}
 }
 
@@ -106,48 +166,24 @@ func (r *Repointer) pointed(kept func() bool) change.Kind[Pointed] {
 	}
 }
 
-// pointBack lets a channel replicate from where it did before, unless it was never pointed elsewhere, or applies what it gets there: then it is done.
+// pointBack lets a channel replicate from where it did before, unless it was never pointed elsewhere, or applies what it gets there: then it is done. What it received
+// there and did not apply is thrown away: its own source has that too, or it is errant there.
 func (r *Repointer) pointBack(ctx context.Context, s *server, old Pointed) error {
+	if err := s.stops(ctx); err != nil {
+		return err
+	}
 	ch, err := s.channel(ctx, old.Channel)
-	if err != nil || ch.Status.Source != old.To || ch.SQLRunning && ch.IORunning {
+	if err != nil || ch.Status.Source != old.To || ch.SQLRunning && (ch.IORunning || old.GTID) {
 		return err
 	}
 	if !old.GTID && (ch.Status.Log != old.ToLog || ch.Status.Pos != old.ToPos) {
 		return fmt.Errorf("%w: %s has applied what %s wrote, and its position in the log of %s is not known any more: it stays", ErrSurprise, s.name, old.To, old.From)
-	}
-	if ch.Status.IORunning != "No" {
-		if err := s.do(ctx, s.words(old.Channel).stop(mysql.Receiver)); err != nil {
-			return err
-		}
-	}
-	if old.GTID { // what came from there is the same everywhere, and is not thrown away
-		if err := r.finish(ctx, s, old.Channel); err != nil {
-			return err
-		}
 	}
 	if err := s.do(ctx, s.words(old.Channel).stopBoth()); err != nil {
 		return err
 	}
 	host, port := split(old.From)
 	return s.do(ctx, s.words(old.Channel).point(mysql.Pointing{Host: host, Port: port, Log: old.Log, Pos: old.Pos}))
-}
-
-// finish lets a channel that does not receive apply what it has.
-func (r *Repointer) finish(ctx context.Context, s *server, channel string) error {
-	ch, err := s.channel(ctx, channel)
-	if err != nil {
-		return err
-	}
-	done, err := s.applied(ctx, ch)
-	if err != nil || done {
-		return err
-	}
-	if !ch.SQLRunning {
-		if err := s.do(ctx, s.words(channel).start(mysql.Applier)); err != nil {
-			return err
-		}
-	}
-	return r.drained(ctx, s, channel)
 }
 
 // Returned is what Back found of a process that was killed, and gave back.

@@ -1,8 +1,8 @@
 package repoint
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,13 +74,13 @@ func Judge(q Question) Verdict {
 	j.running()
 	j.filters()
 	j.identity()
-	j.semiSync()
 	j.account()
 	if j.v.Channel.GTID {
 		j.gtids()
 	} else {
 		j.positions()
 	}
+	j.semiSync() // when it is known who stands still
 	return j.v
 }
 
@@ -144,7 +144,13 @@ func (j *judge) place() {
 			j.v.refuse("twice", "", "%s replicates from %s by its channel %q already", j.replica.Name, j.below.Name, l.Channel.Name)
 		}
 	}
-	j.v.Address = cmp.Or(j.As, j.usual())
+	j.v.Address = j.usual()
+	if j.As != "" {
+		if j.v.Address = address(j.As); j.v.Address == "" {
+			j.v.refuse("no_address", "name it with --as host:port", "%q is no host:port", j.As)
+			return
+		}
+	}
 	host, _ := split(j.v.Address)
 	switch {
 	case host == "":
@@ -280,15 +286,23 @@ func (j *judge) identity() {
 	}
 }
 
-// semiSync looks at whether commits of the old source would wait for acknowledgements that nobody sends any more.
+// semiSync looks at whether commits of a source would wait for acknowledgements that nobody sends meanwhile: neither the replica nor the anchor receives then.
 func (j *judge) semiSync() {
-	if j.v.From < 0 || !j.replica.SemiSync.ReplicaActive {
-		return
+	stand := map[int][]string{} // who acknowledges, by whose commits
+	if j.v.From >= 0 && j.replica.SemiSync.ReplicaActive {
+		stand[j.v.From] = append(stand[j.v.From], j.replica.Name)
 	}
-	s := j.Topology.Nodes[j.v.From].SemiSync
-	if s.SourceActive && s.Replicas-1 < s.WaitFor {
-		j.v.refuse("semi_sync", "let another replica acknowledge first", "%s waits for %s, and %s is one of %d: its commits would wait up to %s",
-			j.Topology.Nodes[j.v.From].Name, digits.Counted(s.WaitFor, "acknowledgement"), j.replica.Name, s.Replicas, s.Timeout)
+	if j.v.Anchor >= 0 && j.Topology.Nodes[j.v.Anchor].SemiSync.ReplicaActive {
+		for _, l := range j.Topology.Sources(j.v.Anchor) {
+			stand[l.Source] = append(stand[l.Source], j.Topology.Nodes[j.v.Anchor].Name)
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(stand)) {
+		s, who := j.Topology.Nodes[source].SemiSync, stand[source]
+		if s.SourceActive && s.Replicas-len(who) < s.WaitFor {
+			j.v.refuse("semi_sync", "let another replica acknowledge first", "%s waits for %s of %d, and %s would send none: its commits would wait up to %s",
+				j.Topology.Nodes[source].Name, digits.Counted(s.WaitFor, "acknowledgement"), s.Replicas, strings.Join(who, " and "), s.Timeout)
+		}
 	}
 }
 

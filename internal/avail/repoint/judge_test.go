@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const (
@@ -81,6 +82,18 @@ func TestJudge(t *testing.T) {
 			c(q).SemiSync.ReplicaActive = true
 			q.Topology.Nodes[0].SemiSync = topology.SemiSync{SourceActive: true, Replicas: 1, WaitFor: 1}
 		}, "semi_sync"},
+		{"semi-sync has one to spare", func(q *Question) {
+			c(q).SemiSync.ReplicaActive = true
+			q.Topology.Nodes[0].SemiSync = topology.SemiSync{SourceActive: true, Replicas: 2, WaitFor: 1}
+		}, ""},
+		{"semi-sync has one to spare, which stands still as well", func(q *Question) {
+			c(q).SemiSync.ReplicaActive, b(q).SemiSync.ReplicaActive, c(q).Channels[0].GTID = true, true, false
+			q.Topology.Nodes[0].SemiSync = topology.SemiSync{SourceActive: true, Replicas: 2, WaitFor: 1}
+		}, "semi_sync"},
+		{"only the anchor acknowledges", func(q *Question) {
+			b(q).SemiSync.ReplicaActive, c(q).Channels[0].GTID = true, false
+			q.Topology.Nodes[0].SemiSync = topology.SemiSync{SourceActive: true, Replicas: 1, WaitFor: 1}
+		}, "semi_sync"},
 		{"GTIDs off", func(q *Question) { b(q).GTID.Mode = "OFF" }, "gtid_mode"},
 		{"errant", func(q *Question) { c(q).GTID.Executed += "," + uuid2 + ":1" }, "errant"},
 		{"ahead, and the primary has it", func(q *Question) { c(q).GTID.Executed = uuid0 + ":1-105" }, ""},
@@ -96,6 +109,10 @@ func TestJudge(t *testing.T) {
 			q.Topology.Links = q.Topology.Links[1:]
 		}, "position"},
 		{"loopback of another machine", func(q *Question) { b(q).Addresses = []string{"127.0.0.1:3306"} }, "no_address"},
+		{"named by a service", func(q *Question) { q.As = "10.0.0.2:mysql" }, "no_address"},
+		{"named with a port that there is not", func(q *Question) { q.As = "10.0.0.2:0" }, "no_address"},
+		{"detached without GTIDs, and put back", func(q *Question) { back(q, uuid0) }, ""},
+		{"detached without GTIDs, and another server at the address", func(q *Question) { back(q, uuid1) }, "position"},
 		{"named", func(q *Question) { b(q).Addresses, q.As = []string{"127.0.0.1:3306"}, "10.0.0.2:3306" }, ""},
 	}
 	for _, tc := range cases {
@@ -114,6 +131,33 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got %v, want %q", v.Refused, tc.want)
 			}
 		})
+	}
+}
+
+// back detaches 2, which has no GTIDs and followed the server with a UUID, and puts it below 0 again.
+func back(q *Question, uuid string) {
+	ch := &q.Topology.Nodes[2].Channels[0]
+	q.Below, ch.GTID, ch.Source, ch.SourceID = 0, false, "a.detached.invalid:3306", uuid
+	q.Topology.Links = q.Topology.Links[:1]
+	q.As = "a:03306"
+}
+
+// TestAddress: an address is written as servers show it; one without a host leads nowhere.
+func TestAddress(t *testing.T) {
+	for text, want := range map[string]string{"db:3306": "db:3306", "db:03306": "db:3306", "[fd00::1]:3306": "[fd00::1]:3306", "fd00::1:3306": "", "db:mysql": "", "db:70000": "", ":3306": "", "db": ""} {
+		if got := address(text); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+	q := three()
+	q.Topology.Nodes[2].Channels[0].Source = "[fd00::1]:3306"
+	m, err := (&Repointer{Dir: t.TempDir(), Wait: time.Minute, Target: func(string) (none mysql.Target) { return none }}).Detach(t.Context(), q.Topology, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := Attached(m.Address)
+	if host, port := split(m.Address); !is || was != "[fd00::1]:3306" || host != "fd00::1"+detachedSuffix || port != 3306 {
+		t.Errorf("detached: got %s, which was %s", m.Address, was)
 	}
 }
 

@@ -132,6 +132,7 @@ func short(set string) string {
 func (j *judge) positions() {
 	t, from := j.Topology, j.v.From
 	if was, is := Attached(j.v.Channel.Source); is && was == j.v.Address { // it keeps its position there
+		j.sameServer()
 		return
 	}
 	single := func(i int) (l topology.Link, ok bool) {
@@ -162,6 +163,20 @@ func (j *judge) positions() {
 	}
 	j.unproven("it is not beside it, nor two below it")
 }
+
+// sameServer looks at whether a detached replica's position is one of the new source: its address may have gone to another server meanwhile.
+func (j *judge) sameServer() {
+	ch, b := j.v.Channel, j.below
+	switch {
+	case ch.SourceID != "" && b.UUID != "" && !strings.EqualFold(ch.SourceID, b.UUID), known(ch.SourceServerID) && known(b.ServerID) && ch.SourceServerID != b.ServerID:
+		j.unproven("at " + j.v.Address + " is another server than it followed")
+	case ch.SourceID == "" && !known(ch.SourceServerID):
+		j.v.note("%s no longer says which server it followed: make sure that %s is the one, for its position is taken as it is", j.replica.Name, b.Name)
+	}
+}
+
+// known reports whether a server_id says something.
+func known(id string) bool { return id != "" && id != "0" }
 
 // stands looks at whether an anchor can stand still.
 func (j *judge) stands(anchor int, l topology.Link) {

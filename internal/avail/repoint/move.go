@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +36,8 @@ type Move struct {
 	stopped    *change.Loan[Stopped]
 	standStop  *change.Loan[Stopped]
 	pointed    *change.Loan[Pointed]
-	kept       bool // it applies from its new source: nothing is given back any more
+	kept       bool // it applies from its new source: it is not pointed back any more
+	detached   bool // it is: its threads stay as they are, too
 	log        string
 	pos        int64
 	standFirst bool // the anchor is the new source, not the old one
@@ -132,6 +135,9 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 		}
 	}
 	host, port := split(j.v.Channel.Source)
+	if host == "" && len(j.v.Refused) == 0 {
+		j.v.refuse("no_address", "", "the address of its source, %q, cannot be read", j.v.Channel.Source)
+	}
 	if len(host)+len(detachedSuffix) > longestHost {
 		j.v.refuse("no_address", mysql.Of(m.Replica.Server).StopReplica(j.v.Channel.Name)+" lets it stand still until it, or the server, is started",
 			"the name of its source, %s, is too long for %s behind it", host, detachedSuffix)
@@ -139,7 +145,7 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 	if m.Verdict = j.v; len(m.Refused) > 0 {
 		return nil, Refused("detach "+m.Replica.Name, m.Refused)
 	}
-	m.Address = fmt.Sprintf("%s%s:%d", host, detachedSuffix, port)
+	m.Address = net.JoinHostPort(host+detachedSuffix, strconv.Itoa(port))
 	m.Undo = "risso replica attach " + m.Replica.Name + r.Flags
 	m.plan()
 	return m, nil
@@ -235,7 +241,7 @@ func (m *Move) run(ctx context.Context) (err error) {
 	if err := m.unchanged(ctx); err != nil {
 		return err
 	}
-	if m.stopped, err = m.borrow(m.node, &m.Replica, m.Channel.Channel.Name, m.Channel.IORunning != "No", m.Channel.Applying(), func() bool { return m.kept }); err != nil {
+	if m.stopped, err = m.borrow(m.node, &m.Replica, m.Channel.Channel.Name, m.Channel.IORunning != "No", m.Channel.Applying(), func() bool { return m.detached }); err != nil {
 		return err
 	}
 	_, err = change.Execute(ctx, m.Plan, change.Log{Before: func(_ int, s change.Step) error {
@@ -258,7 +264,7 @@ func (m *Move) unchanged(ctx context.Context) error {
 
 // borrow notes that threads will stand still.
 func (m *Move) borrow(s *server, n *topology.Node, channel string, receives, applies bool, kept func() bool) (*change.Loan[Stopped], error) {
-	return m.r.stopped(kept).Borrow(m.r.Dir, m.r.Target(n.Addresses[0]), s.c.Server, 0, Stopped{n.Name, channel, receives, applies})
+	return m.r.stopped(kept).Borrow(m.r.Dir, m.r.target(n), s.c.Server, 0, Stopped{Server: n.Name, Channel: channel, Receives: receives, Applies: applies})
 }
 
 // end ends the journals. If it failed before the replica applies from its new source, all is given back.
@@ -271,25 +277,53 @@ func (m *Move) end(ctx context.Context, err error) error {
 		}
 		back = errors.Join(back, e)
 	}
-	if m.pointed != nil {
-		c, e := m.pointed.Return(ctx, m.node.c)
-		give(c, e, m.node)
-	}
 	if m.standStop != nil {
 		c, e := m.standStop.Return(ctx, m.stand.c)
 		give(c, e, m.stand)
 	}
-	c, e := m.stopped.Return(ctx, m.node.c)
-	give(c, e, m.node)
+	pointed := error(nil)
+	if m.pointed != nil {
+		var c *mysql.Conn
+		c, pointed = m.pointed.Return(ctx, m.node.c)
+		give(c, pointed, m.node)
+	}
+	if pointed != nil { // started now it would apply from where it points
+		m.stopped.Leave()
+	} else {
+		c, e := m.stopped.Return(ctx, m.node.c)
+		give(c, e, m.node)
+	}
 	switch {
 	case back != nil:
-		return errors.Join(err, fmt.Errorf("%s could not be put back as it was: %w; the journals are in %s; %s tries it again", m.Replica.Name, back, m.r.Dir, m.r.backCommand()))
-	case failed && !m.kept:
-		return fmt.Errorf("%w; %s is as it was before, and replicates from %s", err, m.Replica.Name, m.Channel.Source)
+		if err == nil {
+			err = fmt.Errorf("%w: what was stopped could not be started", ErrSurprise)
+		}
+		return fmt.Errorf("%w; it could not be put back as it was: %w; the journals are in %s; %s tries it again", err, back, m.r.Dir, m.r.backCommand())
+	case failed && !m.kept && !m.detached:
+		return fmt.Errorf("%w; %s", err, m.standing(ctx))
 	case failed:
-		return fmt.Errorf("%w; %s replicates from %s now; to go back: %s", err, m.Replica.Name, m.Address, m.Undo)
+		return fmt.Errorf("%w; %s points at %s now; to go back: %s", err, m.Replica.Name, m.Address, m.Undo)
 	}
 	return nil
+}
+
+// standing says how the replica stands when it was given back.
+func (m *Move) standing(ctx context.Context) string {
+	name := m.Replica.Name
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	ch, err := m.node.channel(ctx, m.Channel.Name)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s was put back as it was before, and cannot be asked now: %v", name, err)
+	case ch.Status.Source != m.Channel.Source:
+		return fmt.Sprintf("%s points at %s", name, ch.Status.Source)
+	case m.Channel.Applying() && !ch.SQLRunning:
+		return fmt.Sprintf("%s points at %s as before, and does not apply%s", name, m.Channel.Source, because(ch.Status.SQL))
+	case m.Channel.IORunning != "No" && ch.Status.IORunning == "No":
+		return fmt.Sprintf("%s points at %s as before, and does not receive%s", name, m.Channel.Source, because(ch.Status.IO))
+	}
+	return fmt.Sprintf("%s is as it was before, and replicates from %s", name, m.Channel.Source)
 }
 
 // reaches waits until the new source has what the replica has, but for what that has from other sources.
@@ -298,11 +332,9 @@ func (m *Move) reaches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	others := make([]string, len(m.others))
-	for i, n := range m.others {
-		if others[i] = n.GTID.Executed; n.GTID.ByDomain {
-			others[i] = n.GTID.Logged
-		}
+	others, err := m.otherSets(ctx) // after it: they go on writing
+	if err != nil {
+		return err
 	}
 	return m.r.await(ctx, func() (bool, error) {
 		theirs, err := mysql.LoggedGTIDs(ctx, m.to.c)
@@ -314,6 +346,24 @@ func (m *Move) reaches(ctx context.Context) error {
 	}, func() string { return m.to.name + " has not come as far as " + m.node.name })
 }
 
+// otherSets are what the sources of the replica's other channels have.
+func (m *Move) otherSets(ctx context.Context) ([]string, error) {
+	var sets []string
+	for i := range m.others {
+		s, err := m.r.connect(ctx, &m.others[i])
+		if err != nil {
+			return nil, err
+		}
+		set, err := mysql.LoggedGTIDs(ctx, s.c)
+		s.c.Close()
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set.String())
+	}
+	return sets, nil
+}
+
 // point points the channel elsewhere.
 func (m *Move) point(ctx context.Context) error {
 	ch, err := m.node.channel(ctx, m.Channel.Name)
@@ -323,6 +373,10 @@ func (m *Move) point(ctx context.Context) error {
 	if applied, err := m.node.applied(ctx, ch); err != nil || !applied || ch.SQLRunning || ch.Status.IORunning != "No" {
 		return errors.Join(err, fmt.Errorf("%w: %s does not stand still with all applied", ErrSurprise, m.node.name))
 	}
+	host, port := split(m.Address)
+	if host == "" {
+		return fmt.Errorf("%w: %q is no address", ErrSurprise, m.Address)
+	}
 	old := Pointed{Server: m.Replica.Name, Channel: ch.Name, From: ch.Status.Source, To: m.Address, GTID: ch.GTID}
 	if !ch.GTID {
 		old.Log, old.Pos, old.ToLog, old.ToPos = ch.Status.Log, ch.Status.Pos, m.log, m.pos
@@ -330,14 +384,13 @@ func (m *Move) point(ctx context.Context) error {
 			old.ToLog, old.ToPos = old.Log, old.Pos
 		}
 	}
-	m.pointed, err = m.r.pointed(func() bool { return m.kept }).Borrow(m.r.Dir, m.r.Target(m.Replica.Addresses[0]), m.node.c.Server, 0, old)
+	m.pointed, err = m.r.pointed(func() bool { return m.kept }).Borrow(m.r.Dir, m.r.target(&m.Replica), m.node.c.Server, 0, old)
 	if err != nil {
 		return err
 	}
-	host, port := split(m.Address)
 	err = m.node.do(ctx, m.node.words(ch.Name).point(mysql.Pointing{Host: host, Port: port, Log: old.ToLog, Pos: old.ToPos}))
 	if err == nil && m.detach {
-		m.kept = true
+		m.kept, m.detached = true, true
 	}
 	return err
 }
@@ -364,13 +417,17 @@ func (m *Move) receive(ctx context.Context) error {
 	}, func() string { return m.node.name + " does not receive from " + m.Below.Name })
 }
 
-// apply starts applying. From then on there is no way back but another move.
+// apply starts applying. From then on there is no way back but another move; when it is interrupted it may have begun.
 func (m *Move) apply(ctx context.Context) error {
 	if ch, err := m.node.channel(ctx, m.Channel.Name); err != nil || !ch.IORunning {
 		return errors.Join(err, fmt.Errorf("%w: %s does not receive%s", ErrSurprise, m.node.name, because(ch.Status.IO)))
 	}
 	m.kept = true
-	return m.node.do(ctx, m.node.words(m.Channel.Name).start(mysql.Applier))
+	err := m.node.do(ctx, m.node.words(m.Channel.Name).start(mysql.Applier))
+	if mysql.Answered(err) {
+		m.kept = false
+	}
+	return err
 }
 
 // check waits until the replica has what its new source had when it began, and looks for transactions of its own.

@@ -72,11 +72,16 @@ func (s *server) words(channel string) words { return words{s.c.Server, channel,
 
 // connect opens a connection to a node.
 func (r *Repointer) connect(ctx context.Context, n *topology.Node) (*server, error) {
-	c, err := mysql.Connect(ctx, r.Target(n.Addresses[0]).WithPatience(r.Wait+stopTime), nil)
+	c, err := mysql.Connect(ctx, r.target(n), nil)
 	if err != nil {
 		return nil, err
 	}
 	return &server{n.Name, c, len(n.Channels) > 1}, nil
+}
+
+// target is how a node is asked, with patience: a STOP may take long.
+func (r *Repointer) target(n *topology.Node) mysql.Target {
+	return r.Target(n.Addresses[0]).WithPatience(r.Wait + stopTime)
 }
 
 // stopTime is longer than a server takes to stop applying: in the midst of a transaction it waits for the rest, up to a minute.
@@ -221,6 +226,16 @@ func split(address string) (host string, port int) {
 	}
 	port, _ = strconv.Atoi(text)
 	return host, port
+}
+
+// address is a host:port as servers show it; "" if it is none: a service's name, or a number that no port has, would be taken for something else.
+func address(text string) string {
+	host, port, err := net.SplitHostPort(text)
+	n, nerr := strconv.ParseUint(port, 10, 16)
+	if err != nil || nerr != nil || host == "" || n == 0 {
+		return ""
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(n, 10))
 }
 
 // detachedSuffix is put behind a source's host name to detach a replica: no name that ends so leads anywhere (RFC 2606), and it says where the replica was attached.

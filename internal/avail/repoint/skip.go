@@ -70,6 +70,10 @@ func (s *Skip) prepare(ctx context.Context, j *judge) error {
 	if err != nil {
 		return err
 	}
+	if err := node.purges(ctx, ch); err != nil {
+		j.v.refuse("purges", node.words(ch.Name).start(mysql.Receiver)+" on "+s.Replica.Name+" lets it fetch that again first", "%s stands and does not receive: a START throws away what it has received, with the transaction that is to be passed over", s.Replica.Name)
+		return nil
+	}
 	named := ""
 	if named, s.Would, err = would(ctx, node, ch, s.Error.GTID); err != nil {
 		s.WouldWhy = err.Error()
@@ -94,8 +98,8 @@ func (s *Skip) prepare(ctx context.Context, j *judge) error {
 		s.What = g + ", " + s.What
 	}
 	for i, statement := range steps {
-		if i == len(steps)-1 { // the last one starts the channel
-			statement = node.words(channel.Name).only(statement)
+		if i == len(steps)-1 { // the last one starts the channel; a receiver that somebody stopped stays so
+			statement = node.words(channel.Name).start(mysql.Applier)
 		}
 		s.Plan = append(s.Plan, change.Step{What: statement, Where: "on " + s.Replica.Name, Do: func(ctx context.Context) error { return s.node.do(ctx, statement) }})
 	}

@@ -61,11 +61,22 @@ func (c *command) delay(ctx context.Context, name, text string) error {
 		if err := screen.Agreed(c.Streams, c.yes); err != nil {
 			return err
 		}
-		if err := p.Do(ctx); err != nil {
+		if t, err = c.look(ctx); err != nil { // judged again, by what is found now
 			return err
 		}
+		if i, err = node(t, name); err != nil {
+			return err
+		}
+		if p, err = c.r.Delay(ctx, t, i, c.named(), int(d/time.Second)); err != nil {
+			return err
+		}
+		err = p.Do(ctx)
+		if one.Journal = p.Journal; err != nil {
+			one.Error = err.Error()
+			return c.answer(Answer{Replicas: []Pointed{one}}, err)
+		}
 		one.Done = true
-		fmt.Fprintf(out, "%s stays %s behind\n", oneline.Of(one.Replica), digits.Span(d))
+		fmt.Fprintf(out, "%s stays %s behind\njournal: %s\n", oneline.Of(one.Replica), digits.Span(d), p.Journal)
 	}
 	return c.answer(Answer{DryRun: c.dryRun, Replicas: []Pointed{one}}, nil)
 }
