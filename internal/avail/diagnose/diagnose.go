@@ -271,6 +271,10 @@ func (v *view) causes() {
 			d.Because = first(d.node, "repl.split_brain")
 		case id == "commit.semisync" || id == "semisync.off" || id == "semisync.too_few":
 			d.Because = v.silent(d.node, first)
+		case id == "server.hung":
+			d.Because = first(d.node, "disk.full")
+		case id == "topology.not_all_seen":
+			d.Because = first(d.node, "disk.full", "server.hung")
 		case id == "galera.not_synced":
 			d.Because = first(d.node, "galera.non_primary")
 		case id == "group.member_missing":
