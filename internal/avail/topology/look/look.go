@@ -293,7 +293,7 @@ func (r *reader) channels(ctx context.Context) error {
 	if r.noStatus != "" {
 		return nil
 	}
-	list, err := read.ReplicaChannels(ctx, r.c)
+	list, err := read.OuterChannels(ctx, r.c)
 	if err != nil {
 		return err
 	}
@@ -415,53 +415,4 @@ func (r *reader) wait(state string) {
 		r.f.Waiting = map[string]int{}
 	}
 	r.f.Waiting[state]++
-}
-
-func (r *reader) group(ctx context.Context) error {
-	switch {
-	case r.vars["wsrep_on"] == "ON" && r.stat["wsrep_cluster_status"] != "":
-		g := &topology.Group{Kind: "galera", Name: r.stat["wsrep_cluster_state_uuid"], Title: r.vars["wsrep_cluster_name"], State: r.stat["wsrep_local_state_comment"],
-			Primary: r.stat["wsrep_cluster_status"] == "Primary", Writer: r.stat["wsrep_ready"] == "ON"}
-		g.Size, _ = strconv.Atoi(r.stat["wsrep_cluster_size"])
-		for a := range strings.SplitSeq(r.stat["wsrep_incoming_addresses"], ",") {
-			if host, _, err := net.SplitHostPort(a); err == nil && host != "" {
-				g.Members = append(g.Members, topology.Member{Address: a})
-			}
-		}
-		r.f.Group = g
-		return nil
-	case r.vars["group_replication_group_name"] == "":
-		return nil
-	}
-	rows, err := r.c.Maps(ctx, "SELECT /* risso: who is in the group? */ * FROM performance_schema.replication_group_members")
-	if err != nil {
-		return err
-	}
-	g := &topology.Group{Kind: "group_replication", Name: r.vars["group_replication_group_name"]}
-	online := 0
-	for _, row := range rows {
-		if row["MEMBER_ID"] == "" || row["MEMBER_STATE"] == "OFFLINE" {
-			continue
-		}
-		m := topology.Member{UUID: row["MEMBER_ID"], Address: net.JoinHostPort(row["MEMBER_HOST"], row["MEMBER_PORT"]), State: row["MEMBER_STATE"], Role: row["MEMBER_ROLE"]}
-		if m.Role == "" { // MySQL 5.7
-			m.Role = "SECONDARY"
-			if r.vars["group_replication_single_primary_mode"] != "ON" || m.UUID == r.stat["group_replication_primary_member"] {
-				m.Role = "PRIMARY"
-			}
-		}
-		if m.State == "ONLINE" || m.State == "RECOVERING" {
-			online++
-		}
-		if m.UUID == r.f.UUID {
-			g.State, g.Writer = m.State, m.Role == "PRIMARY"
-		}
-		g.Members = append(g.Members, m)
-	}
-	if g.Size = len(g.Members); g.Size == 0 {
-		g.State = "OFFLINE"
-	}
-	g.Primary = g.Size > 0 && g.State != "ERROR" && online*2 > g.Size
-	r.f.Group = g
-	return nil
 }
