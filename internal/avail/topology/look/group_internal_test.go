@@ -3,6 +3,10 @@ package look
 import (
 	"fmt"
 	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // TestGroupOf: members of Group Replication as MySQL 5.7 and 8.0 list them, of which no server with the plug-in is at hand; a group of 9.7 is made in TestGroup.
@@ -46,6 +50,24 @@ func TestGroupOf(t *testing.T) {
 		}
 		if got := fmt.Sprint(g.State, " ", g.Primary, " ", g.Writer, " ", g.Size, " ", roles); got != x.want || g.Kind != "group_replication" || g.Name != "g" {
 			t.Errorf("%s: got %s, want %s", name, got, x.want)
+		}
+	}
+}
+
+// TestSilence: a MySQL 5.7 tells of heartbeats only, which a source that has something to send does not send.
+func TestSilence(t *testing.T) {
+	for _, c := range []struct {
+		version    string
+		age, every float64
+		want       string
+	}{{"9.7.0", 5, 30, "5s 30s"}, {"9.7.0", 50, 30, "50s 30s"}, {"5.7.22", 5, 30, "5s 30s"}, {"5.7.22", 50, 30, "unknown 30s"}} {
+		age, every := silence(mysql.Of(fleet.ServerOf(c.version, "")), read.SignOfLife{Age: c.age, Every: c.every})
+		got := "unknown"
+		if age != nil {
+			got = age.String()
+		}
+		if got += " " + every.String(); got != c.want {
+			t.Errorf("%s, %g s of %g: got %s, want %s", c.version, c.age, c.every, got, c.want)
 		}
 	}
 }
