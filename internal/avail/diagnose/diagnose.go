@@ -75,8 +75,9 @@ type view struct {
 	up    [][]int // links by which a node replicates
 	down  [][]int // links of those that replicate from it
 	rings [][]int
-	ring  []int // the ring that a node is in, or -1
-	part  []int // the replication that a node belongs to: one number for all that links or groups join
+	ring  []int                 // the ring that a node is in, or -1
+	sets  map[int]mysql.GTIDSet // gtid_executed of nodes, as far as it was read
+	part  []int                 // the replication that a node belongs to: one number for all that links or groups join
 	found []Diagnosis
 }
 
@@ -105,7 +106,7 @@ func boolOrder(a, b bool) int {
 }
 
 func newView(t *topology.Topology) *view {
-	v := &view{Topology: t, codes: map[string]int{}, table: Codes(), up: make([][]int, len(t.Nodes)), down: make([][]int, len(t.Nodes)), ring: make([]int, len(t.Nodes)), part: make([]int, len(t.Nodes))}
+	v := &view{Topology: t, codes: map[string]int{}, sets: map[int]mysql.GTIDSet{}, table: Codes(), up: make([][]int, len(t.Nodes)), down: make([][]int, len(t.Nodes)), ring: make([]int, len(t.Nodes)), part: make([]int, len(t.Nodes))}
 	for i, c := range v.table {
 		v.codes[c.ID] = i
 	}
