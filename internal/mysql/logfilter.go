@@ -80,8 +80,8 @@ var replicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_
 // OldReplicaWords is the name of a column of SHOW REPLICA STATUS as servers before MySQL 8.0.22 have it, and MariaDB.
 func OldReplicaWords(column string) string { return replicaWords.Replace(column) }
 
-// replicaSettings turns the names of settings and status variables of MySQL 8.0.26 and later into those before.
-var replicaSettings = strings.NewReplacer("replica", "slave", "source", "master")
+// replicaSettings turns the names of settings and status variables of MySQL 8.0.26 and later into those before. Replication kept its name.
+var replicaSettings = strings.NewReplacer("replication", "replication", "replica", "slave", "source", "master")
 
 // OldReplicaVariable is the name of a variable about replication as servers before MySQL 8.0.26 have it, and MariaDB, in lower case.
 func OldReplicaVariable(name string) string { return replicaSettings.Replace(strings.ToLower(name)) }

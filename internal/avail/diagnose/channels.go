@@ -95,7 +95,7 @@ func (v *view) noRoom(k int) bool {
 		low := strings.ToLower(text)
 		e := ch.Error()
 		if e.Text != text || e.Number != 1021 && e.Number != 1114 {
-			if !slices.ContainsFunc([]string{"no space left", "errcode: 28", "errno: 28", "disk full", "clean disk", "disk space", "disk is full"}, func(words string) bool { return strings.Contains(low, words) }) {
+			if !mysql.WaitsForRoom(text) && !slices.ContainsFunc([]string{"no space left", "errcode: 28", "errno: 28", "disk full", "disk is full"}, func(words string) bool { return strings.Contains(low, words) }) {
 				continue
 			}
 		}

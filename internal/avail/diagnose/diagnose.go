@@ -77,8 +77,9 @@ type view struct {
 	up    [][]int // links by which a node replicates
 	down  [][]int // links of those that replicate from it
 	rings [][]int
-	ring  []int // the ring that a node is in, or -1
-	part  []int // the replication that a node belongs to: one number for all that links or groups join
+	ring  []int                 // the ring that a node is in, or -1
+	sets  map[int]mysql.GTIDSet // gtid_executed of nodes, as far as it was read
+	part  []int                 // the replication that a node belongs to: one number for all that links or groups join
 	found []Diagnosis
 }
 
@@ -107,7 +108,7 @@ func boolOrder(a, b bool) int {
 }
 
 func newView(t *topology.Topology) *view {
-	v := &view{Topology: t, codes: map[string]int{}, table: Codes(), up: make([][]int, len(t.Nodes)), down: make([][]int, len(t.Nodes)), ring: make([]int, len(t.Nodes)), part: make([]int, len(t.Nodes))}
+	v := &view{Topology: t, codes: map[string]int{}, sets: map[int]mysql.GTIDSet{}, table: Codes(), up: make([][]int, len(t.Nodes)), down: make([][]int, len(t.Nodes)), ring: make([]int, len(t.Nodes)), part: make([]int, len(t.Nodes))}
 	for i, c := range v.table {
 		v.codes[c.ID] = i
 	}
@@ -273,6 +274,10 @@ func (v *view) causes() {
 			d.Because = first(d.node, "repl.split_brain")
 		case id == "commit.semisync" || id == "semisync.off" || id == "semisync.too_few":
 			d.Because = v.silent(d.node, first)
+		case id == "server.hung":
+			d.Because = first(d.node, "disk.full")
+		case id == "topology.not_all_seen":
+			d.Because = first(d.node, "disk.full", "server.hung")
 		case id == "galera.not_synced":
 			d.Because = first(d.node, "galera.non_primary")
 		case id == "group.member_missing":

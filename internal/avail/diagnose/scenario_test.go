@@ -385,6 +385,35 @@ func many(n int) *topology.Topology {
 	return t
 }
 
+// copied is n servers that were made from one image, stand alone, and are written to.
+func copied(n int) *topology.Topology {
+	t := &topology.Topology{}
+	for i := range n {
+		t.Nodes = append(t.Nodes, server(i))
+		t.Nodes[i].Writes = topology.Writes{}
+		t.Nodes[i].GTID.Executed = uuid(0) + ":1-90," + uuid(i+1000) + ":1-50"
+	}
+	return t
+}
+
+// TestCopied: of many copies it is said once.
+func TestCopied(t *testing.T) {
+	if found := diagnose.Diagnose(copied(300)); len(found) != 1 || found[0].Code != "primary.several" || len(found[0].Nodes) != 300 {
+		t.Errorf("got %d: %s", len(found), codesOf(found[:min(len(found), 3)]))
+	}
+	if found := diagnose.Diagnose(copied(3)); len(found) != 3 || found[0].Code != "repl.split_brain" {
+		t.Errorf("of three: got %s", codesOf(found))
+	}
+}
+
+// BenchmarkCopied: nor do 300 copies take longer.
+func BenchmarkCopied(b *testing.B) {
+	t := copied(300)
+	for b.Loop() {
+		diagnose.Diagnose(t)
+	}
+}
+
 // BenchmarkDiagnose: 300 servers take less than 5 ms.
 func BenchmarkDiagnose(b *testing.B) {
 	t := many(300)

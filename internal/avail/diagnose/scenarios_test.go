@@ -126,6 +126,7 @@ func hosts() []scenario {
 		{code: "lock.global", is: waiting("Waiting for global read lock"), near: waiting("Waiting for semi-sync ACK from replica")},
 		{code: "disk.full", is: waiting("Waiting for someone to clean disk"), near: waiting("Waiting for table flush")},
 		{code: "disk.full", is: waiting("Waiting for disk space"), near: waiting("Waiting for table flush")},
+		{code: "disk.full", is: waiting("Waiting for someone to free space"), near: waiting("Queueing master event to the relay log")},
 		{code: "disk.full", is: func(t top) { t.Links[0].Channel.IOState = "Waiting for disk space" }, near: func(t top) { t.Links[0].Channel.IOState = "Queueing source event to the relay log" }},
 		{code: "disk.full", is: func(t top) { fail(t, 0, false, 1114, "The table 'orders' is full") }, near: func(t top) { fail(t, 0, false, 1062, "Duplicate entry") }},
 		{code: "disk.full", is: func(t top) {

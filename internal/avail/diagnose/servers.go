@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // unseen is about servers that did not answer.
@@ -171,9 +172,14 @@ func (v *view) servers() {
 			continue
 		}
 		if n.Unseen != nil && n.Unseen.Kind == "hung" {
-			d := v.add("server.hung", i, -1, "%s stopped answering while it was asked", n.Name).see("%s", n.Unseen.Text)
+			d := v.add("server.hung", i, -1, "%s did not answer all that it was asked", n.Name).see("%s", n.Unseen.Text)
 			d.Severity = warning
 			v.manyHang(d)
+			for state := range n.Waiting {
+				if strings.HasPrefix(state, "Queueing ") {
+					d.see("its thread that receives: %s", state).Next = "see whether the disk of its relay logs is full: a MySQL 5.7 that waits for room says nothing else"
+				}
+			}
 		}
 		if n.Writes.Offline {
 			v.add("server.offline", i, -1, "%s is in offline mode", n.Name).see("offline_mode is ON").remedy(n.Name, "SET GLOBAL offline_mode = OFF")
@@ -202,7 +208,7 @@ func (v *view) locks(i int) {
 	waiting, words := 0, []string(nil)
 	for state, count := range n.Waiting {
 		switch low := strings.ToLower(state); {
-		case strings.Contains(low, "clean disk"), strings.Contains(low, "disk space"):
+		case mysql.WaitsForRoom(state):
 			v.add("disk.full", i, -1, "%s waits for room on a disk", n.Name).see("%s: %s", digits.Counted(count, "session"), state)
 		case strings.Contains(low, "semi-sync"), !strings.HasPrefix(low, "waiting for global") && !strings.HasPrefix(low, "waiting for commit lock") && !strings.HasPrefix(low, "waiting for backup") && !strings.HasPrefix(low, "waiting for table flush"):
 		default:

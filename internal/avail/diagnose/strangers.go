@@ -14,10 +14,14 @@ type origin struct {
 	weak bool   // servers of two replications may have it in common
 }
 
+// mostPairs is how many servers with one history are compared with each other; of more it is said once: they are copies, as of one image.
+const mostPairs = 8
+
 // strangers finds servers that can both be written to, have a history in common, and no link: an old primary that came back, or a copy.
 func (v *view) strangers() {
 	by := map[string][]int{} // those that have transactions of an origin
 	origins := map[int][]origin{}
+	var order []origin
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
 		if !n.Seen || !n.Writes.Open() || len(v.up[i]) > 0 {
@@ -25,14 +29,22 @@ func (v *view) strangers() {
 		}
 		origins[i] = v.origins(i)
 		for _, o := range origins[i] {
+			if by[o.by] == nil {
+				order = append(order, o)
+			}
 			by[o.by] = append(by[o.by], i)
+		}
+	}
+	for _, o := range order {
+		if v.copies(o, by[o.by]) {
+			delete(by, o.by)
 		}
 	}
 	told := map[[2]int]bool{}
 	for i := range v.Nodes {
 		for _, o := range origins[i] {
 			for _, j := range by[o.by] {
-				if i >= j || told[[2]int{i, j}] || v.part[i] == v.part[j] && v.sameGroup(i, j) || o.weak && v.Nodes[i].ServerID == v.Nodes[j].ServerID && strings.HasSuffix(o.by, "-"+v.Nodes[i].ServerID) {
+				if i >= j || told[[2]int{i, j}] || v.part[i] == v.part[j] && v.sameGroup(i, j) || v.ownOf(o, i) && v.ownOf(o, j) {
 					continue // two that wrote under one server_id need have nothing in common
 				}
 				told[[2]int{i, j}] = true
@@ -42,15 +54,44 @@ func (v *view) strangers() {
 	}
 }
 
+// ownOf reports whether a MariaDB itself has the server_id of an origin.
+func (v *view) ownOf(o origin, i int) bool {
+	return o.weak && strings.HasSuffix(o.by, "-"+v.Nodes[i].ServerID)
+}
+
+// copies tells of many servers with one history, which are no members of one group; false: they are few.
+func (v *view) copies(o origin, list []int) bool {
+	groups := map[string]bool{}
+	var some []int
+	own := 0
+	for _, i := range list {
+		if g := v.Nodes[i].Group; g != nil {
+			if groups[g.Name] {
+				continue
+			}
+			groups[g.Name] = true
+		}
+		if v.ownOf(o, i) {
+			if own++; own > 1 {
+				continue
+			}
+		}
+		some = append(some, i)
+	}
+	if len(some) <= mostPairs {
+		return false
+	}
+	names := v.names(some)
+	d := v.add("primary.several", some[0], -1, "%s have one history, and all of them can be written to", digits.Counted(len(some), "server")).see("%s", listed(names)).see("all have transactions of %s", o.by).with(names[1:]...)
+	d.Subject, d.NotSeen = o.by, "whether they are copies of one image that are meant to stand alone; what each has beyond the others"
+	return true
+}
+
 // origins are those that wrote what a server has.
 func (v *view) origins(i int) (list []origin) {
 	g := &v.Nodes[i].GTID
 	if !g.ByDomain {
-		set, err := mysql.ParseGTIDSet(g.Executed)
-		if err != nil {
-			return nil
-		}
-		for _, uuid := range set.Servers() {
+		for _, uuid := range v.executed(i).Servers() {
 			list = append(list, origin{by: uuid})
 		}
 		return list
@@ -69,6 +110,16 @@ func (v *view) sameGroup(i, j int) bool {
 	return a != nil && b != nil && a.Name == b.Name
 }
 
+// executed is what a MySQL has executed; nothing if that cannot be read.
+func (v *view) executed(i int) mysql.GTIDSet {
+	set, is := v.sets[i]
+	if !is {
+		set, _ = mysql.ParseGTIDSet(v.Nodes[i].GTID.Executed)
+		v.sets[i] = set
+	}
+	return set
+}
+
 // beyond are the transactions that one of two servers has and the other has not, and how many they are; 0: their number is not known.
 func (v *view) beyond(i, j int) (extra string, count uint64, known bool) {
 	a, b := &v.Nodes[i].GTID, &v.Nodes[j].GTID
@@ -76,12 +127,7 @@ func (v *view) beyond(i, j int) (extra string, count uint64, known bool) {
 		e, err := mysql.ErrantTransactions(a.State, b.State)
 		return e.String(), 0, err == nil
 	}
-	has, err := mysql.ParseGTIDSet(a.Executed)
-	had, err2 := mysql.ParseGTIDSet(b.Executed)
-	if err != nil || err2 != nil {
-		return "", 0, false
-	}
-	only := has.Subtract(had)
+	only := v.executed(i).Subtract(v.executed(j))
 	return only.String(), only.Count(), true
 }
 

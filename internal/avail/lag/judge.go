@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/blockers"
 	"github.com/rissodb/risso/internal/channels"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/oneline"
 )
@@ -114,6 +115,11 @@ func (f *Facts) forecast(r *Report) {
 		}
 		return
 	}
+	defer func() {
+		if f.Source == nil {
+			r.Forecast += "; that is about what it received: its source was not asked"
+		}
+	}()
 	before, after, written, known := f.backlog()
 	left, known1 := f.restOfTransaction()
 	switch {
@@ -172,6 +178,10 @@ func (f *Facts) backlog() (before, after, written float64, known bool) {
 func (f *Facts) causes(r *Report) {
 	add := func(c Cause) { r.Causes = append(r.Causes, c) }
 	f.threads(add)
+	if state := f.noRoom(); state != "" {
+		add(Cause{Code: "disk.full", Words: "it waits for room on a disk", Certain: true, weight: stops + 3, Evidence: []string{"a thread's state: " + oneline.Of(state)},
+			NotSeen: "which disk", Next: "make room: remove what is not needed, never binary or relay logs by hand; it goes on by itself"})
+	}
 	if r.State == Level || r.State == Applied {
 		f.silentHeartbeat(add)
 		return
@@ -262,7 +272,23 @@ func (f *Facts) silentHeartbeat(add func(Cause)) {
 
 // silent reports whether nothing comes of what the source has, and the replica would take it.
 func (f *Facts) silent() bool {
-	return f.Source != nil && f.Source.Silent && f.doing(read.ApplierRelayFull) == 0
+	return f.Source != nil && f.Source.Silent && f.doing(read.ApplierRelayFull) == 0 && f.doing(read.ApplierQueues) <= 0.5 && f.noRoom() == ""
+}
+
+// noRoom is the state of a thread that waits for room on a disk, in the server's words; "": none does.
+func (f *Facts) noRoom() string {
+	states := []string{f.After.IOState, f.After.SQLState}
+	for _, l := range f.Looks {
+		for _, a := range l.Appliers {
+			states = append(states, a.State)
+		}
+	}
+	for _, state := range states {
+		if mysql.WaitsForRoom(state) {
+			return state
+		}
+	}
+	return ""
 }
 
 // receiving finds what keeps the source's log from coming.
@@ -283,18 +309,19 @@ func (f *Facts) receiving(r *Report, add func(Cause)) {
 	came := s.UnreceivedBefore + s.Written - s.Unreceived
 	evidence := []string{fmt.Sprintf("%s of the source's log were not received yet", digits.Bytes(s.Unreceived)),
 		fmt.Sprintf("within %s the source wrote %s, and %s came", digits.Seconds(f.Span), digits.Bytes(max(0, s.Written)), digits.Bytes(max(0, came)))}
+	if queues := f.doing(read.ApplierQueues); queues > 0.5 { // before silent: what it writes for long moves nothing
+		add(Cause{Code: "relay.disk", Words: "the thread that receives is kept by writing the relay log", weight: holds * queues,
+			Evidence: append(evidence, f.set("sync_relay_log")...), NotSeen: "how long each write takes", Next: "see the disk of the relay logs; sync_relay_log = 1 makes it wait for each event"})
+		return
+	}
 	if f.silent() {
-		c := Cause{Code: "receiver.silent", Words: "the connection to the source stands, but nothing comes over it: the network, or the source's thread that sends", Certain: true,
-			Evidence: evidence, weight: stops, Next: f.Server.RestartReceiver(r.Channel) + " (connects anew; after replica_net_timeout, or slave_net_timeout, it does so by itself)"}
+		c := Cause{Code: "receiver.silent", Words: "the connection to the source stands, and nothing came over it: the network, or the source's thread that sends",
+			Evidence: evidence, NotSeen: "whether one large event is on its way: a part of it does not count as received", weight: stops,
+			Next: f.Server.RestartReceiver(r.Channel) + " (connects anew, and begins a large event anew; after replica_net_timeout, or slave_net_timeout, without a byte it does so by itself)"}
 		if f.After.Said >= 0 {
 			c.Evidence = append(c.Evidence, fmt.Sprintf("the server itself says %s behind, because it sees only what it received", digits.Plural(f.After.Said, "second", "seconds")))
 		}
 		add(c)
-		return
-	}
-	if queues := f.doing(read.ApplierQueues); queues > 0.5 {
-		add(Cause{Code: "relay.disk", Words: "the thread that receives is kept by writing the relay log", weight: holds * queues,
-			Evidence: append(evidence, f.set("sync_relay_log")...), NotSeen: "how long each write takes", Next: "see the disk of the relay logs; sync_relay_log = 1 makes it wait for each event"})
 		return
 	}
 	if share := float64(s.Unreceived) / max(1, float64(s.Unapplied)); share > 0.1 {

@@ -78,6 +78,16 @@ func TestCodes(t *testing.T) {
 			return f
 		}, "0 seconds behind"},
 		{"receiver.silent", Applied, func(f Facts) Facts { f.After.Heartbeat, f.After.HeartbeatEvery = 100, 30; return f }, "the last heartbeat came 100 s ago"},
+		{"relay.disk", Behind, func(f Facts) Facts { // nothing is received while it writes
+			f = seen(against(f), 5, applier(read.ApplierReceives, read.ApplierQueues))
+			f.Source.Unreceived, f.Source.UnreceivedBefore, f.Source.Silent = 3000, 2000, true
+			return f
+		}, "sync_relay_log"},
+		{"disk.full", Behind, func(f Facts) Facts {
+			f = against(f)
+			f.Source.Unreceived, f.Source.UnreceivedBefore, f.Source.Silent, f.After.IOState = 3000, 2000, true, "Waiting for disk space"
+			return f
+		}, "goes on by itself"},
 		{"delayed", Delayed, func(f Facts) Facts { f = against(f); f.After.Delay, f.After.DelayLeft = 60, 20; return f }, "SOURCE_DELAY = 0"},
 		{"lock", Behind, func(f Facts) Facts {
 			f = seen(against(f), 5, applier(one, read.ApplierBusy))
@@ -148,6 +158,9 @@ func TestCodes(t *testing.T) {
 		}
 		reached[c.code] = true
 		first := r.Causes[0]
+		if c.code == "receiver.silent" && first.Certain {
+			t.Errorf("%s is told as certain: %+v", c.code, first)
+		}
 		if text := first.Words + first.Next + strings.Join(first.Evidence, " "); !strings.Contains(text, c.words) {
 			t.Errorf("%s: got %q, want %q in it", c.code, text, c.words)
 		}
@@ -216,6 +229,8 @@ func TestForecast(t *testing.T) {
 	faster, slower, still := against(running(t)), against(running(t)), against(running(t))
 	faster.Source.UnappliedBefore, slower.Source.UnappliedBefore = 5000, 2500
 	still.Source.Written = 0
+	received := running(t)
+	received.After.Received, received.Before.Received, received.Before.Applied = gtids(t, uuid+":1-9"), gtids(t, uuid+":1-9"), gtids(t, uuid+":1-3")
 	for name, c := range map[string]struct {
 		f     Facts
 		way   channels.Way
@@ -223,6 +238,7 @@ func TestForecast(t *testing.T) {
 		words string
 	}{
 		"faster":       {faster, channels.CatchesUp, 3, "in about 3 s"},
+		"received":     {received, channels.CatchesUp, 4, "that is about what it received: its source was not asked"},
 		"slower":       {slower, channels.FallsBack, 0, "falling behind"},
 		"still":        {still, channels.StandsFast, 0, "finished nothing"},
 		"last one":     {in(200, 400), channels.CatchesUp, 6, "in about 6 s, when the transaction"},

@@ -181,6 +181,15 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestDOT: names of servers move no terminal's cursor, and end no string.
+func TestDOT(t *testing.T) {
+	odd := "a\x1b[2J\r\u202e\"]; x [label=\"\\"
+	top := &Topology{Nodes: []Node{{Name: odd}, {Name: "b", Facts: Facts{Group: &Group{Name: odd, Title: odd}}}}, Links: []Link{{Replica: 1, Source: 0, Channel: &Channel{Channel: fleet.Channel{Name: odd}}}}}
+	if got := top.DOT(); strings.ContainsAny(got, "\x1b\r\u202e") || strings.Count(got, `\"]; x [label=\"\\`) != 4 {
+		t.Errorf("got\n%q", got)
+	}
+}
+
 // TestCopyFirst: a copy of the primary's data directory that answers first does not keep the primary from being asked.
 func TestCopyFirst(t *testing.T) {
 	w := world{"db1:3306": made(1), "db9:3306": made(1).with(func(f *Facts) { f.Hostname = "db9" }), "db2:3306": made(2, 1)}

@@ -3,6 +3,8 @@ package topology
 import (
 	"fmt"
 	"strings"
+
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // DOT writes the topology in Graphviz's language: an arrow goes from a source to its replica, dashed where replication does not run; members of a cluster are in a box.
@@ -47,7 +49,12 @@ func (t *Topology) dotNode(i int) string {
 	return fmt.Sprintf("n%d [label=%s%s];\n", i, quoted(t.Nodes[i].Name+"\n"+t.Words(i, nil)), style)
 }
 
-// quoted is a string of DOT, which knows no other escapes within quotes than these.
+// quoted is a string of DOT, which knows no other escapes within quotes than these. What would move a terminal's cursor is taken out.
 func quoted(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = oneline.Of(l)
+	}
+	s = strings.Join(lines, "\n")
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

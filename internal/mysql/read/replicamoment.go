@@ -100,11 +100,11 @@ func momentOf(s mysql.Server, row map[string]string, ch fleet.Channel) (ReplicaM
 
 // SignOfLife is when a channel last heard from its source.
 type SignOfLife struct {
-	Age   float64 // seconds since the last heartbeat, or the last transaction that came whole; of MySQL 5.7 since the last heartbeat
+	Age   float64 // seconds since the last heartbeat, the last transaction that came whole, or the start of the thread that receives; of MySQL 5.7 without transactions
 	Every float64 // seconds after which a source that has nothing to send sends a heartbeat
 }
 
-// SignsOfLife are, by channel, when it last heard from its source. Channels that have heard nothing yet, or are in the midst of receiving a transaction, have
+// SignsOfLife are, by channel, when it last heard from its source. Channels that do not run, or are in the midst of receiving a transaction, have
 // none, nor have those of a server that does not tell: a MariaDB, or one without performance_schema. A source sends a heartbeat only when it has sent nothing
 // else for as long.
 func SignsOfLife(ctx context.Context, c *mysql.Conn) (map[string]SignOfLife, error) {
@@ -117,10 +117,11 @@ func SignsOfLife(ctx context.Context, c *mysql.Conn) (map[string]SignOfLife, err
 	}
 	found := map[string]SignOfLife{}
 	_, err := allowed(ctx, c, "heartbeats of the source", "", `SELECT /* risso: when did the source last say that it lives? */ s.CHANNEL_NAME, c.HEARTBEAT_INTERVAL,
-  TIMESTAMPDIFF(MICROSECOND, `+last+`, NOW(6)) / 1e6, `+midst+`
-FROM performance_schema.replication_connection_status AS s JOIN performance_schema.replication_connection_configuration AS c ON c.CHANNEL_NAME = s.CHANNEL_NAME`, func(row []sqldriver.Value) error {
+  LEAST(IFNULL(TIMESTAMPDIFF(MICROSECOND, `+last+`, NOW(6)) / 1e6, 1e9), t.PROCESSLIST_TIME), `+midst+`
+FROM performance_schema.replication_connection_status AS s JOIN performance_schema.replication_connection_configuration AS c ON c.CHANNEL_NAME = s.CHANNEL_NAME
+  LEFT JOIN performance_schema.threads AS t ON t.THREAD_ID = s.THREAD_ID`, func(row []sqldriver.Value) error {
 		every, _ := number(row[1])
-		if age, known := number(row[2]); known && mysql.Text(row[3]) == "0" { // it is NULL if there was none
+		if age, known := number(row[2]); known && mysql.Text(row[3]) == "0" { // it is NULL if the thread does not run
 			found[mysql.Text(row[0])] = SignOfLife{Age: max(0, age), Every: every}
 		}
 		return nil

@@ -5,6 +5,7 @@ package ask
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/lag"
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -26,6 +28,8 @@ type Options struct {
 	For    time.Duration // between the two moments
 	// Patience is how long the source is waited for: it may be what is wrong. 0: three seconds.
 	Patience time.Duration
+	// Grace is how much longer than For the replica may take for all its answers, beside what the source may take. 0: 30 seconds.
+	Grace time.Duration
 }
 
 // every is how long it is between two looks at the appliers, and lockEvery how many looks are one at locks as well.
@@ -50,8 +54,23 @@ type replica struct {
 	gaps    []fleet.Trouble
 }
 
-// Replica looks at a replica for a while; the answer has its channels. A server that does not replicate has none.
+// grace is Options.Grace, where nobody says otherwise.
+const grace = 30 * time.Second
+
+// Replica looks at a replica for a while; the answer has its channels. A server that does not replicate has none. One that hangs is an error in time.
 func Replica(ctx context.Context, o Options) ([]lag.Facts, error) {
+	most := o.For + cmp.Or(o.Grace, grace) + 5*cmp.Or(o.Patience, sourcePatience) // connect, look twice, and compare for two of them
+	late := fmt.Errorf("it did not answer all within %s: who asks how replication stands waits for a thread of it that hangs, as on a full disk or in STOP", digits.Span(most))
+	ctx, cancel := context.WithTimeoutCause(ctx, most, late)
+	defer cancel()
+	list, err := look(ctx, o)
+	if err != nil && errors.Is(context.Cause(ctx), late) {
+		err = fmt.Errorf("%w (%w)", late, err)
+	}
+	return list, err
+}
+
+func look(ctx context.Context, o Options) ([]lag.Facts, error) {
 	c, err := mysql.Connect(ctx, o.Target, nil)
 	if err != nil {
 		return nil, err
@@ -93,16 +112,18 @@ func Replica(ctx context.Context, o Options) ([]lag.Facts, error) {
 		f := lag.Facts{Server: c.Server, Before: before[at], After: m, Span: span, Settings: set, Looks: r.looksOf(m.Name)}
 		s := r.sources[at]
 		f.Source = s.facts(ctx, before[at], m)
+		known := len(r.gaps)
+		if f.Stuck, err = r.stuck(ctx, before[at], m); err != nil {
+			return nil, err
+		}
 		f.Gaps = slices.Clone(r.gaps)
+		r.gaps = r.gaps[:known] // those of the keys are this channel's
 		if f.Source != nil && f.Source.FirstUnseen != "" {
 			f.Gaps = append(f.Gaps, fleet.Trouble{What: "the age of the first transaction that is not applied", Why: f.Source.FirstUnseen})
 		}
 		if f.Source == nil {
 			f.NotAsked = s.trouble.Why
 			f.Gaps = append(f.Gaps, s.trouble)
-		}
-		if f.Stuck, err = r.stuck(ctx, before[at], m); err != nil {
-			return nil, err
 		}
 		out = append(out, f)
 	}
@@ -145,7 +166,7 @@ func (r *replica) watch(ctx context.Context, moments []read.ReplicaMoment) error
 		l := lag.Look{Appliers: list}
 		if i%lockEvery == 0 && slices.ContainsFunc(list, func(a read.Applier) bool { return a.Role != read.ApplierReceives && a.Doing != read.ApplierIdle }) {
 			waits, more, err := read.LockWaits(ctx, r.c, 0)
-			if err != nil {
+			if err = gap(&more, "locks", err); err != nil {
 				return fmt.Errorf("look at locks: %w", err)
 			}
 			gaps = append(gaps, more...)
@@ -169,6 +190,16 @@ func (r *replica) watch(ctx context.Context, moments []read.ReplicaMoment) error
 		r.gaps = append(r.gaps, seen[what])
 	}
 	return nil
+}
+
+// gap notes what the server refused to tell; other errors are returned.
+func gap(gaps *[]fleet.Trouble, what string, err error) error {
+	switch mysql.ClassOf(err) {
+	case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther:
+		*gaps = append(*gaps, fleet.Trouble{What: what, Why: err.Error(), Remedy: fleet.RemedyOf(err)})
+		return nil
+	}
+	return err
 }
 
 // looksOf are the looks at one channel's threads, and at those of which the server does not say whose they are.
@@ -199,7 +230,7 @@ func (r *replica) stuck(ctx context.Context, before, after read.ReplicaMoment) (
 	for _, name := range tables {
 		schema, table, _ := strings.Cut(name, ".")
 		keys, err := read.KeysOf(ctx, r.c, schema, table)
-		if err != nil {
+		if err = gap(&r.gaps, "the keys of "+name, err); err != nil {
 			return s, fmt.Errorf("look at the keys of %s: %w", name, err)
 		}
 		s.Tables = append(s.Tables, lag.Table{Name: name, Keys: keys})

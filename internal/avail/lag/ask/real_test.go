@@ -262,6 +262,17 @@ func (p *pair) least() {
 	}
 }
 
+// TestHangs: a replica that hangs keeps nobody for long.
+func TestHangs(t *testing.T) {
+	p := newPair(t, "mariadb")
+	goOn := sandboxtest.Pause(t, p.replica)
+	defer goOn()
+	_, err := Replica(t.Context(), Options{Target: p.target, Source: &p.sourceAddr, For: 200 * time.Millisecond, Patience: 100 * time.Millisecond, Grace: 300 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "did not answer all within 1 s") {
+		t.Errorf("got %v, want that it did not answer in time", err)
+	}
+}
+
 // TestRelayFull: an applier that stands lets the relay logs grow to their limit. What keeps the applier comes first, and no network is blamed.
 func TestRelayFull(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {

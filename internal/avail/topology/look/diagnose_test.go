@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -297,13 +298,16 @@ func (s *servers) sessionsDiagnosed() {
 		s.t.Fatal(err)
 	}
 	s.over("lock.global", 0)
+	s.do(0, s.conns[0].Server.UnblockHosts()) // connections of this machine to itself are never blocked: only that it is understood
 	s.do(2, "SET GLOBAL max_connections = 20")
 	for range 16 {
 		sandboxtest.Connect(s.t, s.box.Nodes[2])
 	}
 	s.remedied("conn.saturation", 2)
 	goOn := sandboxtest.Pause(s.t, s.box.Nodes[2])
-	s.holds("server.hung", 2, func(search *topology.Search) { search.Patience = 2 * time.Second })
+	if d := s.holds("server.hung", 2, func(search *topology.Search) { search.Patience = 2 * time.Second }); !strings.Contains(d.What, "within 2 s") || d.Severity != fleet.SeverityWarning {
+		s.t.Errorf("one look at one that hangs: got %+v", d)
+	}
 	goOn()
 	s.over("server.hung", 2)
 	s.holds("primary.unreachable", 0, func(search *topology.Search) { // no way to it from here
@@ -445,8 +449,13 @@ func (s *servers) partingDiagnosed() {
 	}
 	s.do(1, "SET GLOBAL "+s.conns[1].Server.ReadOnlyVariable()+" = ON")
 	s.holds("repl.errant_gtid", 1)
-	if s.conns[0].Server.GTIDsByDomain() {
-		return // only a copy helps
+	if s.conns[0].Server.GTIDsByDomain() { // only a copy helps; without a link, both have parted as well
+		s.do(1, "RESET SLAVE ALL", "SET GLOBAL read_only = OFF")
+		if d := s.holds("repl.split_brain", 0); d.Subject != "node1" || d.Severity != fleet.SeverityWarning {
+			s.t.Errorf("repl.split_brain without a link: got %+v", d)
+		}
+		s.do(1, "SET GLOBAL read_only = ON")
+		return
 	}
 	top := s.discover(0) // as risso gtid repair does, where the rows are as on the source
 	e, err := mysql.AllErrant(top.Nodes[top.Find(s.target(1).Address())].Errant)

@@ -3,16 +3,14 @@ package look_test
 import (
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // wire passes connections on to a server, and can stop passing on what comes over those that there are.
@@ -21,7 +19,6 @@ type wire struct {
 	to   string
 	mu   sync.Mutex
 	dead []chan struct{} // closed: nothing of that connection is passed on any more
-	slow atomic.Bool     // 200 kB/s
 }
 
 func newWire(t *testing.T, to string) *wire {
@@ -59,13 +56,8 @@ func (w *wire) pass(c net.Conn) {
 		_, _ = io.Copy(s, c)
 		s.Close()
 	}()
-	whole := make([]byte, 1<<16)
+	buf := make([]byte, 1<<16)
 	for {
-		buf := whole
-		if w.slow.Load() {
-			buf = buf[:4000]
-			time.Sleep(20 * time.Millisecond)
-		}
 		n, err := s.Read(buf)
 		select {
 		case <-dead:
@@ -105,23 +97,25 @@ func TestFrozen(t *testing.T) {
 			}
 			s.do(1, "SET GLOBAL "+timeout+" = 3600") // it does not mend itself meanwhile
 			w := newWire(t, s.target(0).Address())
-			s.change(1, "MASTER_HEARTBEAT_PERIOD = 1, MASTER_PORT = "+strconv.Itoa(w.Addr().(*net.TCPAddr).Port))
+			link := sandboxtest.NewLink(t, w.Addr().String())
+			_, port, _ := net.SplitHostPort(link.Addr)
+			s.change(1, "MASTER_HEARTBEAT_PERIOD = 1, MASTER_PORT = "+port)
 			s.replica(1, "START", "")
 			s.do(0, "CREATE DATABASE earlier", "CREATE TABLE earlier.t (v LONGTEXT)")
 			s.settled()
 			s.over("repl.frozen", 1)
 			cutOff := func(search *topology.Search) { // no way to the primary from here
-				search.Reach = map[string]string{s.target(0).Address(): "127.0.0.1:1", w.Addr().String(): "127.0.0.1:1"}
+				search.Reach = map[string]string{s.target(0).Address(): "127.0.0.1:1", link.Addr: "127.0.0.1:1"}
 			}
 			tells := s.conns[1].Server.AtLeast(80000, fleet.Never)
-			s.slowly(w)
-			if d := s.holdsOf("primary.unreachable", w.Addr().String(), cutOff); (d.Severity == fleet.SeverityWarning) != tells || strings.Contains(d.What, "heard from it") != tells {
+			s.slowly(link)
+			if d := s.holdsOf("primary.unreachable", link.Addr, cutOff); (d.Severity == fleet.SeverityWarning) != tells || strings.Contains(d.What, "heard from it") != tells {
 				t.Errorf("a primary that runs, and is not reached from here: got %+v", d)
 			}
 			w.freeze()
 			s.do(0, "CREATE DATABASE later")
 			if tells {
-				s.holdsOf("primary.silent", w.Addr().String(), cutOff)
+				s.holdsOf("primary.silent", link.Addr, cutOff)
 			}
 			s.remedied("repl.frozen", 1)
 		})
@@ -129,9 +123,9 @@ func TestFrozen(t *testing.T) {
 }
 
 // slowly lets a replica be late by a slow network, over which something comes all the time: that is not frozen.
-func (s *servers) slowly(w *wire) {
+func (s *servers) slowly(link *sandboxtest.Link) {
 	s.t.Helper()
-	w.slow.Store(true)
+	link.Rate.Store(200 << 10)
 	s.do(0, "INSERT INTO earlier.t VALUES (REPEAT('x', 50000))")
 	for range 6 {
 		s.do(0, "INSERT INTO earlier.t SELECT v FROM earlier.t")
@@ -145,6 +139,6 @@ func (s *servers) slowly(w *wire) {
 		}
 		return l.Frozen == 0
 	}, "a replica to which something comes is not frozen")
-	w.slow.Store(false)
+	link.Rate.Store(0)
 	s.settled()
 }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
@@ -147,7 +149,12 @@ type reader struct {
 	f    topology.Facts
 	vars map[string]string // named as old servers do
 	stat map[string]string
+	// noStatus is why it would not say what it replicates; "": nothing is known of that. queueing: its thread that receives writes to the relay log.
+	noStatus, queueing string
 }
+
+// replicates is the step that asks what a server replicates.
+const replicates = "what it replicates"
 
 // server asks a server. What it does not tell for want of a privilege is in Facts.Unknown; after another error, what was read until then is returned with it.
 func (a asked) server(ctx context.Context) (topology.Facts, error) {
@@ -164,10 +171,13 @@ func (a asked) server(ctx context.Context) (topology.Facts, error) {
 		what string
 		do   func(context.Context) error
 	}{
-		{"its settings", r.settings}, {"its status", r.status}, {"its clock", r.clock}, {"what it replicates", r.channels}, {"its binary log", r.log}, {"its replicas", r.replicas},
-		{"what sessions wait for", r.sessions}, {"its group", r.group},
+		{"what sessions wait for", r.sessions}, // which may be why the next do not answer
+		{"its settings", r.settings}, {"its status", r.status}, {"its clock", r.clock}, {replicates, r.channels}, {"its binary log", r.log}, {"its replicas", r.replicas}, {"its group", r.group},
 	} {
 		err := step.do(ctx)
+		if step.what == replicates && (err != nil || r.noStatus != "") && r.queueing != "" {
+			r.wait(r.queueing)
+		}
 		switch mysql.ClassOf(err) {
 		case "":
 		case mysql.ClassPrivilege, mysql.ClassMissing, mysql.ClassOther:
@@ -178,6 +188,9 @@ func (a asked) server(ctx context.Context) (topology.Facts, error) {
 	}
 	r.f.Took = time.Since(asked)
 	r.f.Here = r.f.TellsLoopback() && here(ctx, a.target)
+	if r.noStatus != "" {
+		return r.f, &hung{fmt.Errorf("ask for %s: %s", replicates, r.noStatus)}
+	}
 	return r.f, nil
 }
 
@@ -277,7 +290,10 @@ func (r *reader) clock(ctx context.Context) (err error) {
 }
 
 func (r *reader) channels(ctx context.Context) error {
-	list, err := read.ReplicaChannels(ctx, r.c)
+	if r.noStatus != "" {
+		return nil
+	}
+	list, err := read.OuterChannels(ctx, r.c)
 	if err != nil {
 		return err
 	}
@@ -357,7 +373,7 @@ func (r *reader) replicas(ctx context.Context) error {
 
 // stuck are states of sessions that cannot go on. Source: MySQL manual, "General Thread States"; sql/mysqld.cc and sql/semisync_source.cc for the words.
 var stuck = []string{"Waiting for semi-sync ACK from slave", "Waiting for semi-sync ACK from replica", "Waiting for global read lock", "Waiting for commit lock",
-	"Waiting for table flush", "Waiting for someone to clean disk", "Waiting for disk space", "waiting for handler commit", "Waiting for backup lock"}
+	"Waiting for table flush", "waiting for handler commit", "Waiting for backup lock"}
 
 func (r *reader) sessions(ctx context.Context) error {
 	list, err := r.c.Maps(ctx, "SHOW /* risso: who waits? */ PROCESSLIST")
@@ -365,63 +381,38 @@ func (r *reader) sessions(ctx context.Context) error {
 		return err
 	}
 	for _, row := range list {
-		for _, s := range stuck {
-			if strings.EqualFold(row["State"], s) {
-				if r.f.Waiting == nil {
-					r.f.Waiting = map[string]int{}
-				}
-				r.f.Waiting[s]++
+		state := row["State"]
+		seconds, _ := strconv.Atoi(row["Time"])
+		switch i := slices.IndexFunc(stuck, func(s string) bool { return strings.EqualFold(state, s) }); {
+		case i >= 0:
+			r.wait(stuck[i])
+		case mysql.WaitsForRoom(state):
+			r.wait(state)
+			if r.c.Server.HidesStatusForRoom() && strings.HasPrefix(row["Command"], "Slave") {
+				r.noStatus = "its thread that receives waits for room on a disk: " + asLong
 			}
+		case strings.HasPrefix(state, "Queueing "):
+			r.queueing = state
+		case statusStatement.MatchString(row["Info"]) && seconds >= stuckAfter:
+			r.noStatus = fmt.Sprintf("another session asks for that for %s, in vain: %s", digits.Span(time.Duration(seconds)*time.Second), asLong)
 		}
 	}
 	return nil
 }
 
-func (r *reader) group(ctx context.Context) error {
-	switch {
-	case r.vars["wsrep_on"] == "ON" && r.stat["wsrep_cluster_status"] != "":
-		g := &topology.Group{Kind: "galera", Name: r.stat["wsrep_cluster_state_uuid"], Title: r.vars["wsrep_cluster_name"], State: r.stat["wsrep_local_state_comment"],
-			Primary: r.stat["wsrep_cluster_status"] == "Primary", Writer: r.stat["wsrep_ready"] == "ON"}
-		g.Size, _ = strconv.Atoi(r.stat["wsrep_cluster_size"])
-		for a := range strings.SplitSeq(r.stat["wsrep_incoming_addresses"], ",") {
-			if host, _, err := net.SplitHostPort(a); err == nil && host != "" {
-				g.Members = append(g.Members, topology.Member{Address: a})
-			}
-		}
-		r.f.Group = g
-		return nil
-	case r.vars["group_replication_group_name"] == "":
-		return nil
+// A session that asks for the status of replication for so many seconds waits for a thread that does not go on, and who asks as well waits with it, beyond the end
+// of its connection.
+const (
+	stuckAfter = 2
+	asLong     = "who asks waits as long"
+)
+
+var statusStatement = regexp.MustCompile(`(?is)^\s*SHOW\b.*\b(SLAVE|SLAVES|REPLICA|REPLICAS)\b.*\bSTATUS`)
+
+// wait counts a session that cannot go on.
+func (r *reader) wait(state string) {
+	if r.f.Waiting == nil {
+		r.f.Waiting = map[string]int{}
 	}
-	rows, err := r.c.Maps(ctx, "SELECT /* risso: who is in the group? */ * FROM performance_schema.replication_group_members")
-	if err != nil {
-		return err
-	}
-	g := &topology.Group{Kind: "group_replication", Name: r.vars["group_replication_group_name"]}
-	online := 0
-	for _, row := range rows {
-		if row["MEMBER_ID"] == "" || row["MEMBER_STATE"] == "OFFLINE" {
-			continue
-		}
-		m := topology.Member{UUID: row["MEMBER_ID"], Address: net.JoinHostPort(row["MEMBER_HOST"], row["MEMBER_PORT"]), State: row["MEMBER_STATE"], Role: row["MEMBER_ROLE"]}
-		if m.Role == "" { // MySQL 5.7
-			m.Role = "SECONDARY"
-			if r.vars["group_replication_single_primary_mode"] != "ON" || m.UUID == r.stat["group_replication_primary_member"] {
-				m.Role = "PRIMARY"
-			}
-		}
-		if m.State == "ONLINE" || m.State == "RECOVERING" {
-			online++
-		}
-		if m.UUID == r.f.UUID {
-			g.State, g.Writer = m.State, m.Role == "PRIMARY"
-		}
-		g.Members = append(g.Members, m)
-	}
-	if g.Size = len(g.Members); g.Size == 0 {
-		g.State = "OFFLINE"
-	}
-	g.Primary = g.Size > 0 && g.State != "ERROR" && online*2 > g.Size
-	r.f.Group = g
-	return nil
+	r.f.Waiting[state]++
 }

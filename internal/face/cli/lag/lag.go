@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 )
 
 // Answer is what was found out about replicas.
@@ -172,8 +173,8 @@ func writeReport(w io.Writer, r lag.Report) error {
 	if r.Channel != "" {
 		name += " channel " + r.Channel
 	}
-	fmt.Fprintf(w, "%s: %s (from %s)\n", name, heads[r.State], cmp.Or(r.Source, "unknown"))
-	line := func(label, text string) { fmt.Fprintf(w, "  %-13s %s\n", label, text) }
+	fmt.Fprintf(w, "%s: %s (from %s)\n", oneline.Of(name), heads[r.State], oneline.Of(cmp.Or(r.Source, "unknown")))
+	line := func(label, text string) { fmt.Fprintf(w, "  %-13s %s\n", label, oneline.Of(text)) }
 	if r.Seconds != nil {
 		line("late by", digits.Seconds(*r.Seconds)+": "+r.SecondsBy)
 	} else {
@@ -222,7 +223,7 @@ func gaps(w io.Writer, list []fleet.Trouble) error {
 		if g.Remedy != "" {
 			text += "; " + g.Remedy
 		}
-		if _, err := fmt.Fprintf(w, "  %-13s %s\n", "not seen", text); err != nil {
+		if _, err := fmt.Fprintf(w, "  %-13s %s\n", "not seen", oneline.Of(text)); err != nil {
 			return err
 		}
 	}
