@@ -292,3 +292,62 @@ func (r *rebuilt) isRebuilt() {
 		r.Errorf("of one that is well: %s", out)
 	}
 }
+
+// TestRebuildFromBackup: by the newest backup that a drill has proven, rolled forward by mirrored logs, as its source has purged them; killed before the end of that.
+func TestRebuildFromBackup(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"mysql-9.7", "mariadb"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			r := rebuiltServers(t, spec)
+			place, n := t.TempDir(), r.box.Nodes[0]
+			rebuild := []string{"rebuild", "n1", "--from", "backup", "--repository", place, "--yes"}
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+			if _, said := r.risso(fault.Failed, rebuild...); !strings.Contains(said, "1 backup fits, and none was proven by restoring it (risso drill --from ") {
+				t.Errorf("of a backup that nobody restored: %s", said)
+			}
+			mustRun(t, "drill", "--from", place, "--servers", spec)
+			for _, q := range []string{"INSERT INTO d.t VALUES (4, 'mirrored')", "CREATE USER later@'%' IDENTIFIED BY 'later1-Later'", "FLUSH BINARY LOGS"} {
+				mustExec(t, r.db[0], q)
+			}
+			mustRun(t, "binlog", "follow", "--once", "--dsn", n.DSN, "--to", place)
+			for _, q := range []string{"INSERT INTO d.t VALUES (5, 'later')", "FLUSH BINARY LOGS"} {
+				mustExec(t, r.db[0], q)
+			}
+			await.Until(t, func() bool { return r.rows(2, "SELECT MAX(id) FROM d.t") == "5" }, "all has arrived on n2")
+			var second string
+			if logs, err := mysql.Logs(t.Context(), sandboxtest.Connect(t, n)); err != nil || len(logs) != 3 {
+				t.Fatalf("logs: %v, %v", logs, err)
+			} else {
+				second = logs[1].Name
+			}
+			await.Until(t, func() bool {
+				_, err := r.db[0].Exec("PURGE BINARY LOGS TO '" + second + "'")
+				return err == nil && r.logs(n) == 2
+			}, "the first log is purged")
+			r.killed("set", rebuild...)
+			r.killed("roll", rebuild...)
+			out, _ := r.risso(fault.OK, append(rebuild, "-o", "json")...)
+			var a replica.RebuildAnswer
+			if err := json.Unmarshal([]byte(out), &a); err != nil || !a.Done || !strings.Contains(a.GoesOn, ", rolled forward") || a.Compare == nil || a.Compare.Counts.Equal != 1 {
+				t.Errorf("got %s, %v; want that it is rolled forward, and equal", out, err)
+			}
+			if got, ch := r.rows(1, "SELECT id FROM d.t ORDER BY id"), r.channel(); got != "1 2 3 4 5" || !ch.SQLRunning || !ch.IORunning {
+				t.Errorf("n1 has %s, %+v", got, ch.Status)
+			}
+			if got := r.rows(1, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'risso%'"); got != "" {
+				t.Errorf("%s is left", got)
+			}
+		})
+	}
+}
+
+// logs is how many binary logs a server has.
+func (r *rebuilt) logs(n *sandbox.Node) int {
+	r.Helper()
+	list, err := mysql.Logs(r.Context(), sandboxtest.Connect(r.T, n))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return len(list)
+}

@@ -48,10 +48,17 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 	a.DryRun, a.Replica, a.Source, a.From, a.GoesOn = c.dryRun, b.Replica.Name, b.Source.Name, c.from, b.Goes
 	a.Loses, a.Notes, a.Plan = append([]string{}, b.Loses...), append([]string{}, b.Notes...), b.Plan.Words()
 	a.Tables, a.Rows, a.Bytes = int64(c.planned.Tables), c.planned.Rows, c.planned.Bytes
-	fmt.Fprintf(out, "%s, which replicates from %s, is rebuilt from %s: %s\n", oneline.Of(a.Replica), oneline.Of(a.Source), oneline.Of(a.From), oneline.Of(a.Because))
+	what := a.From
+	if c.donor == nil {
+		what = c.q.Copy.Words
+	}
+	fmt.Fprintf(out, "%s, which replicates from %s, is rebuilt from %s: %s\n", oneline.Of(a.Replica), oneline.Of(a.Source), oneline.Of(what), oneline.Of(a.Because))
 	if left := c.q.Left; b.Goes != "" {
 		a.Tables, a.Rows, a.Bytes = left.Copy.Tables, left.Copy.Rows, left.Copy.Bytes
 		fmt.Fprintln(out, "  goes on with what an earlier run has:", oneline.Of(b.Goes))
+	} else if c.q.Copy != nil {
+		a.Tables, a.Rows, a.Bytes = c.q.Copy.Tables, c.q.Copy.Rows, c.q.Copy.Bytes
+		fmt.Fprintf(out, "  size: %s, %s, %s\n", digits.Counted(a.Tables, "table"), digits.Roughly(a.Rows, "row"), digits.Bytes(a.Bytes))
 	} else {
 		fmt.Fprintln(out, "  size:", sizeWords(c.planned))
 	}
@@ -64,7 +71,10 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 		fmt.Fprintln(out, "  lost:", oneline.Of(l))
 	}
 	c.own(ctx, b, out)
-	a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are", "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
+	a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are")
+	if c.donor != nil {
+		a.Notes = append(a.Notes, "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
+	}
 	a.Notes = append(a.Notes, c.planned.Notes...)
 	for _, note := range a.Notes {
 		fmt.Fprintln(out, "  note:", oneline.Of(note))
