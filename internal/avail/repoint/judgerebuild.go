@@ -244,3 +244,13 @@ func (j *judge) successors() {
 		j.v.note("%s was told to stay %s behind: that is so again from the end of the copy on", j.replica.Name, seconds(d))
 	}
 }
+
+// DonorAddress is the address by which the replica reaches the node whose data it gets; "": nobody tells.
+func (q RebuildQuestion) DonorAddress() string {
+	j := &judge{Question: q.Question, replica: &q.Topology.Nodes[q.Replica]}
+	if j.source(q.Left) && q.Donor == j.Below {
+		return j.v.Channel.Source
+	}
+	j.Below, j.below = q.Donor, &q.Topology.Nodes[q.Donor]
+	return j.usual()
+}

@@ -10,10 +10,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
@@ -350,4 +353,88 @@ func (r *rebuilt) logs(n *sandbox.Node) int {
 		r.Fatal(err)
 	}
 	return len(list)
+}
+
+// TestRebuildClone: CLONE replaces the files of a replica, which nothing starts again; killed while it is away, the run that goes on has to be told the password.
+func TestRebuildClone(t *testing.T) {
+	t.Parallel()
+	r := rebuiltServers(t, "mysql-9.7")
+	password, err := r.box.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.dsns = nil
+	for i, n := range r.box.Nodes { // the donor's account has to be good over the network
+		r.dsns = append(r.dsns, "--dsn", fmt.Sprintf("n%d=risso:%s@tcp(127.0.0.1:%d)/", i, password, n.Port))
+	}
+	donor := openNode(t, r.box.Nodes[2])
+	for _, c := range []struct{ from, want string }{
+		{"clone=n0", "CLONE would bring 1 events of n0 that are switched on"},
+		{"clone", "n2 has no plug-in clone, and takes none, as it is super_read_only (SET GLOBAL super_read_only = OFF; INSTALL PLUGIN clone SONAME 'mysql_clone.so'; SET GLOBAL super_read_only = ON on n2)"},
+	} {
+		if _, said := r.risso(fault.Failed, "rebuild", "n1", "--from", c.from, "--dry-run"); !strings.Contains(said, c.want) {
+			t.Errorf("--from %s: %s; want %q", c.from, said, c.want)
+		}
+	}
+	for _, q := range []string{"SET GLOBAL super_read_only = OFF", "INSTALL PLUGIN clone SONAME 'mysql_clone.so'", "SET GLOBAL super_read_only = ON"} { // as it says
+		mustExec(t, donor, q)
+	}
+	before, err := mysql.ReadChannelSettings(t.Context(), r.broken, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rebuild := []string{"rebuild", "n1", "--from", "clone", "--yes"}
+	started := r.startsAgain()
+	r.killed("set", rebuild...)
+	<-started
+	if _, said := r.risso(fault.Failed, rebuild...); !strings.Contains(said, "the password of 'risso', by which n1 follows its source, is not known any more") || !strings.Contains(said, "(RISSO_REPLICATION_PASSWORD=… in the environment)") {
+		t.Errorf("without the password: %s", said)
+	}
+	os.Setenv("RISSO_REPLICATION_PASSWORD", password)
+	t.Cleanup(func() { os.Unsetenv("RISSO_REPLICATION_PASSWORD") })
+	out, _ := r.risso(fault.OK, append(rebuild, "-o", "json")...)
+	r.cloned(before, out)
+	r.errs()
+	os.Unsetenv("RISSO_REPLICATION_PASSWORD")
+	started = r.startsAgain()
+	out, said := r.risso(fault.OK, append(rebuild, "-o", "json")...)
+	<-started
+	if !strings.Contains(said, "n1 has its copy and cannot restart itself, as nothing would start it again: start it on its machine") {
+		t.Errorf("what it said: %s", said)
+	}
+	r.cloned(before, out)
+	for _, path := range []string{r.state, r.box.Nodes[1].Datadir + "/../error.log"} {
+		if text, err := exec.Command("grep", "-rl", password, path).Output(); len(text) > 0 {
+			t.Errorf("the password is in %s, %v", text, err)
+		}
+	}
+}
+
+// startsAgain starts the replica once it has gone away, in place of whatever starts servers, and tells when it is back.
+func (r *rebuilt) startsAgain() chan struct{} {
+	back := make(chan struct{})
+	go func() { // ends with the test
+		defer close(back)
+		<-r.box.Nodes[1].Ended()
+		for r.box.Nodes[1].Start(r.Context()) != nil && delay.For(r.Context(), 100*time.Millisecond) == nil {
+		}
+	}()
+	return back
+}
+
+// cloned wants that the replica is a copy, and set as before.
+func (r *rebuilt) cloned(before mysql.ChannelSettings, out string) {
+	r.Helper()
+	r.broken = sandboxtest.Connect(r.T, r.box.Nodes[1])
+	var a replica.RebuildAnswer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || !a.Done || a.Compare == nil || a.Compare.Counts.Equal != 1 {
+		r.Errorf("got %s, %v; want that it is done, and equal", out, err)
+	}
+	after, err := mysql.ReadChannelSettings(r.Context(), r.broken, "")
+	if ch := r.channel(); err != nil || !slices.Equal(after.Options, before.Options) || !ch.SQLRunning || !ch.IORunning || r.rows(1, "SELECT id FROM d.t ORDER BY id") != "1 2 3" {
+		r.Errorf("the channel is set to %v, %v, %+v; want %v", after.Options, err, ch.Status, before.Options)
+	}
+	if got := r.rows(1, "SELECT STATUS FROM information_schema.EVENTS") + r.rows(1, "SELECT @@GLOBAL.super_read_only"); got != "REPLICA_SIDE_DISABLED1" {
+		r.Errorf("event and super_read_only: %s", got)
+	}
 }

@@ -34,6 +34,7 @@ type rebuild struct {
 	from, compare string
 	threads       int
 
+	clones  bool // by CLONE
 	q       repoint.RebuildQuestion
 	donor   *topology.Node
 	planned dump.Plan // what the donor has
@@ -43,12 +44,16 @@ type rebuild struct {
 func newRebuild(s screen.Streams) *cobra.Command {
 	c := &rebuild{}
 	cmd := &cobra.Command{
-		Use:   "rebuild REPLICA [--from SERVER | --from backup --repository PLACE]",
+		Use:   "rebuild REPLICA [--from SERVER | --from clone | --from backup --repository PLACE]",
 		Short: "Give a broken or errant replica all of its data anew",
 		Long: `Replaces all that a replica has by a copy of another server: its source, or a replica of that one
 (--from; by default one that is level and has nothing of its own). Rows and definitions are read and
 loaded over the network: on neither machine is anything needed but a login. What only the replica has
 is lost; the plan names it.
+
+--from clone lets MySQL (8.0.17 and later) replace the replica's files itself (CLONE), by default from
+the source or the same replica as without it; clone=NAME names another. The replica restarts: if
+nothing starts it again, that is done by hand meanwhile.
 
 --from backup takes the newest logical backup of the source, or of a replica of it, that a drill has
 proven. Its source's binary logs lead on from it; where they no longer do, it is rolled forward by
@@ -67,13 +72,14 @@ the server that is copied, and all privileges on the replica. See docs/replica-r
 		Example: `  risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --dry-run
   risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --yes
   risso replica rebuild db3:3306 --from db2:3306 --dsn 'risso@tcp(db1:3306)/' --max-rate 50MB
+  risso replica rebuild db3:3306 --from clone --dsn 'risso@tcp(db1:3306)/' --wait 10m
   risso replica rebuild db3:3306 --from backup --repository /backups/db1 --dsn 'risso@tcp(db1:3306)/'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.bind(cmd, s)
 	fl := cmd.Flags()
-	fl.StringVar(&c.from, "from", "", "the server whose data it gets, or backup; default: a fit replica of the same source, or the source")
+	fl.StringVar(&c.from, "from", "", "the server whose data it gets, or clone, clone=SERVER or backup; default: a fit replica of the same source, or the source")
 	fl.StringVar(&c.place, "repository", "", "with --from backup: the place of the backups: "+blob.Forms)
 	fl.StringVar(&c.backup, "backup", "", "with --from backup: ID of the backup (default: the newest that a drill has proven)")
 	fl.StringVar(&c.identity, "identity", "", "file with the age identity that opens an encrypted repository")
@@ -106,6 +112,7 @@ func (c *rebuild) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	c.clones = strings.HasPrefix(c.from, fromClone+"=")
 	if b.Goes == "" && c.donor != nil {
 		if err := c.room(ctx, f); err != nil {
 			return err
@@ -172,8 +179,12 @@ func (c *rebuild) ask(ctx context.Context, name string) error {
 func (c *rebuild) choose(ctx context.Context) (*copier, repoint.Filler, func(), error) {
 	t, nothing := c.q.Topology, func() {}
 	why := "it was asked for"
-	if left := c.q.Left; c.from == "" && left != nil && (t.Find(left.From) >= 0 || left.From == fromBackup) {
+	if left := c.q.Left; c.from == "" && left != nil && (t.Find(left.From) >= 0 || left.From == fromBackup || strings.HasPrefix(left.From, fromClone+"=")) {
 		c.from, why = left.From, "the earlier run took it"
+	}
+	named, clones := strings.CutPrefix(c.from, fromClone)
+	if clones = clones && (named == "" || strings.HasPrefix(named, "=")); clones {
+		c.from = strings.TrimPrefix(named, "=")
 	}
 	v := repoint.JudgeRebuild(c.q)
 	f := &copier{name: t.Nodes[c.q.Replica].Name, node: c.targetOf(&t.Nodes[c.q.Replica]), threads: c.threads, logs: t.Nodes[c.q.Replica].Log.On, say: c.r.Say}
@@ -203,6 +214,14 @@ func (c *rebuild) choose(ctx context.Context) (*copier, repoint.Filler, func(), 
 	c.donor = &t.Nodes[c.q.Donor]
 	c.from, c.answer.Because = c.donor.Name, why
 	f.from, f.donor, f.source = c.from, c.targetOf(c.donor), c.targetOf(&t.Nodes[v.From])
+	if clones {
+		c.from = fromClone + "=" + c.from
+		if refused := repoint.JudgeRebuild(c.q).Refused; len(refused) > 0 {
+			return nil, nil, nil, repoint.Refused("rebuild "+f.name, refused)
+		}
+		k, err := c.cloner(ctx, f, v)
+		return f, k, nothing, err
+	}
 	if left := c.q.Left; left != nil && left.Copy != nil && left.From == c.from {
 		c.takeUp(ctx, f, left)
 	}
@@ -242,6 +261,9 @@ func (c *rebuild) room(ctx context.Context, f *copier) error {
 	var err error
 	if c.planned, err = dump.MakePlan(ctx, dump.Options{Target: f.donor, Name: f.from, Threads: c.threads}); err != nil {
 		return fmt.Errorf("%s: %w", f.from, err)
+	}
+	if c.clones {
+		return nil
 	}
 	var st unix.Statfs_t
 	at := c.state

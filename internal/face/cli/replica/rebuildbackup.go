@@ -62,7 +62,7 @@ func (r *restorer) copied() repoint.Copy {
 }
 
 // Fills are steps of a plan. How many there are does not depend on what is known only now: a run that goes on counts them.
-func (r *restorer) Fills(copied func() repoint.Copy) change.Plan {
+func (r *restorer) Fills(copied func() *repoint.Copy) change.Plan {
 	roll := change.Step{What: "go on", Where: "by the binary logs of the source", Why: "they lead on from the backup: nothing is rolled forward"}
 	if p := r.rolls; p != nil {
 		roll = change.Step{What: "roll forward", Where: r.name + " by the logs that are mirrored there", Why: digits.Counted(p.Result.Transactions, "transaction") + "; the source has purged the first of them"}
@@ -70,9 +70,9 @@ func (r *restorer) Fills(copied func() repoint.Copy) change.Plan {
 	roll.Do = r.roll
 	return change.Plan{
 		{What: "drop", Where: "all schemas of " + r.name, Why: "from here on there is no way back but another copy", Do: func(ctx context.Context) error { return r.clear(ctx, r.repo, r.header.ID) }},
-		{What: "load", Where: "the backup into " + r.name + ", not through its binary log", Why: "each table is read back and compared", Do: func(ctx context.Context) error { return r.load(ctx, r.repo, copied(), false) }},
+		{What: "load", Where: "the backup into " + r.name + ", not through its binary log", Why: "each table is read back and compared", Do: func(ctx context.Context) error { return r.load(ctx, r.repo, *copied(), false) }},
 		roll,
-		{What: "set", Where: "the GTIDs of " + r.name, Why: "they are those of what it has; its binary log begins anew", Do: func(ctx context.Context) error { return r.position(ctx, copied()) }},
+		{What: "set", Where: "the GTIDs of " + r.name, Why: "they are those of what it has; its binary log begins anew", Do: func(ctx context.Context) error { return r.position(ctx, *copied()) }},
 	}
 }
 

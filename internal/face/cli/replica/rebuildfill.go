@@ -102,7 +102,7 @@ func (c *copier) open(ctx context.Context) (*repo.Repo, func(), error) {
 }
 
 // Fills are steps of a plan.
-func (c *copier) Fills(copied func() repoint.Copy) change.Plan {
+func (c *copier) Fills(copied func() *repoint.Copy) change.Plan {
 	return change.Plan{
 		{What: "drop", Where: "all schemas of " + c.name, Why: "from here on there is no way back but another copy", Do: func(ctx context.Context) error {
 			r, done, err := c.open(ctx)
@@ -118,10 +118,10 @@ func (c *copier) Fills(copied func() repoint.Copy) change.Plan {
 				return err
 			}
 			defer done()
-			if err := c.load(ctx, r, copied(), true); err != nil {
+			if err := c.load(ctx, r, *copied(), true); err != nil {
 				return err
 			}
-			return c.begin(ctx, copied())
+			return c.begin(ctx, *copied())
 		}},
 	}
 }

@@ -49,8 +49,11 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 	a.Loses, a.Notes, a.Plan = append([]string{}, b.Loses...), append([]string{}, b.Notes...), b.Plan.Words()
 	a.Tables, a.Rows, a.Bytes = int64(c.planned.Tables), c.planned.Rows, c.planned.Bytes
 	what := a.From
-	if c.donor == nil {
+	switch {
+	case c.donor == nil:
 		what = c.q.Copy.Words
+	case c.clones:
+		what = "a clone of " + c.donor.Name
 	}
 	fmt.Fprintf(out, "%s, which replicates from %s, is rebuilt from %s: %s\n", oneline.Of(a.Replica), oneline.Of(a.Source), oneline.Of(what), oneline.Of(a.Because))
 	if left := c.q.Left; b.Goes != "" {
@@ -71,11 +74,17 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 		fmt.Fprintln(out, "  lost:", oneline.Of(l))
 	}
 	c.own(ctx, b, out)
-	a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are")
-	if c.donor != nil {
+	if c.clones {
+		a.Notes = append(a.Notes, cloneNotes(a.Replica, c.donor.Name, b.Channel.Filter)...)
+	} else {
+		a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are")
+	}
+	if c.donor != nil && !c.clones {
 		a.Notes = append(a.Notes, "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
 	}
-	a.Notes = append(a.Notes, c.planned.Notes...)
+	if !c.clones {
+		a.Notes = append(a.Notes, c.planned.Notes...)
+	}
 	for _, note := range a.Notes {
 		fmt.Fprintln(out, "  note:", oneline.Of(note))
 	}
