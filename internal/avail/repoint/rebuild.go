@@ -125,6 +125,16 @@ func (q *RebuildQuestion) Ask(ctx context.Context, r *Repointer) error {
 	if !j.source(q.Left) {
 		return nil
 	}
+	node, err := r.connect(ctx, j.replica)
+	if err != nil {
+		return err
+	}
+	defer node.c.Close()
+	rights, err := node.c.Rights(ctx)
+	if err != nil {
+		return err
+	}
+	q.Lacks = strings.Join(node.c.Server.Missing(rights, "", mysql.JobRestore), "; ")
 	m := &Move{r: r, Replica: *j.replica, Below: *j.below}
 	return r.ask(ctx, &q.Question, m)
 }
@@ -324,11 +334,15 @@ func (b *Rebuild) run(ctx context.Context) (err error) {
 			if b.r.Say != nil {
 				b.r.Say(s.What + " " + s.Where)
 			}
-			b.state.At, b.state.Marked, b.state.Cleared = i, b.state.Marked || i > 0, b.state.Cleared || i >= b.first
+			b.state.At, b.state.Marked = i, b.state.Marked || i > 0
 			if err := b.loan.Note(b.state); err != nil || i == 0 {
 				return err
 			}
-			return b.awake(ctx) // a fetch or a load takes long: a server ends sessions that say nothing
+			if err := b.awake(ctx); err != nil || b.state.Cleared || i < b.first { // a fetch or a load takes long: a server ends sessions that say nothing
+				return err
+			}
+			b.state.Cleared = true
+			return b.loan.Note(b.state)
 		},
 	})
 	return b.end(ctx, err)

@@ -43,7 +43,8 @@ func rebuiltServers(t *testing.T, spec string) *rebuilt {
 		r.db = append(r.db, openNode(t, n))
 	}
 	r.broken = sandboxtest.Connect(t, r.box.Nodes[1])
-	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "CREATE VIEW d.w AS SELECT id FROM d.t",
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20))", "CREATE USER few@localhost IDENTIFIED BY 'few1-Few'",
+		"GRANT SELECT, PROCESS, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, " + r.broken.Server.ReplicaPrivilege() + " ON *.* TO few@localhost", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "CREATE VIEW d.w AS SELECT id FROM d.t",
 		"CREATE EVENT d.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM d.t WHERE id > 1000"} {
 		mustExec(t, r.db[0], q)
 	}
@@ -198,6 +199,10 @@ func (r *rebuilt) refused() {
 		if _, said := r.risso(c.code, c.args...); !strings.Contains(said, c.want) {
 			r.Errorf("%v: %s; want %q", c.args, said, c.want)
 		}
+	}
+	few := []string{"replica", "rebuild", "n2", "--dsn", r.dsns[1], "--dsn", strings.Replace(r.dsns[5], "root@", "few:few1-Few@", 1), "--state", r.state, "--dry-run"}
+	if code, _, said := call(r.T, few...); code != fault.Failed || !strings.Contains(said, "the account of n2 may not do all that a rebuild does (GRANT ALL PRIVILEGES ON *.* TO 'few'@'localhost' WITH GRANT OPTION)") {
+		r.Errorf("by an account with few privileges: %d, %s", code, said)
 	}
 	out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run")
 	for _, want := range []string{"n1, which replicates from n0, is rebuilt from n2: a replica of the same source", "lost: transactions that only it has (errant): ", ": create own.x\n", ": delete d.t, 1 row\n", "not known: none was done from here yet"} {

@@ -21,19 +21,19 @@ import (
 // RebuildAnswer is what is to be done to a replica that is rebuilt, and was.
 type RebuildAnswer struct {
 	DryRun  bool             `json:"dry_run"`
-	Replica string           `json:"replica"` // its name
-	Source  string           `json:"source"`  // that it follows
-	From    string           `json:"from"`    // whose data it gets
-	Because string           `json:"why"`     // why that one
-	GoesOn  string           `json:"goes_on,omitempty"`
-	Tables  int64            `json:"tables"` // of what it gets, estimated by the server unless it was copied already
+	Replica string           `json:"replica"`           // its name
+	Source  string           `json:"source"`            // that it follows
+	From    string           `json:"from"`              // whose data it gets
+	Because string           `json:"why"`               // why that one
+	GoesOn  string           `json:"goes_on,omitempty"` // what an earlier run, which was cut off, has copied
+	Tables  int64            `json:"tables"`            // of what it gets, estimated by the server unless it was copied already
 	Rows    int64            `json:"rows"`
 	Bytes   int64            `json:"bytes"`
 	Lasts   string           `json:"lasts,omitempty"`  // about how long, by what an earlier rebuild took; not known without one
 	Loses   []string         `json:"loses"`            // what only the replica has
 	Errant  *errant.Verdict  `json:"errant,omitempty"` // its own transactions, with what they changed
 	Notes   []string         `json:"notes"`            // what a person should know before
-	Plan    []string         `json:"plan"`
+	Plan    []string         `json:"plan"`             // what is done
 	Done    bool             `json:"done"`
 	Journal string           `json:"journal,omitempty"` // file that says what was done
 	Error   string           `json:"error,omitempty"`   // why it was not done
