@@ -15,6 +15,7 @@ type RebuildQuestion struct {
 	Donor int         // the node whose data it gets; -1: those of Copy
 	Copy  *Copy       // a backup; or what an earlier run, which was cut off, copied
 	Left  *Rebuilding // what that run left; nil: there was none
+	Lacks string      // the statement that gives the replica's account what it lacks; "": nothing
 }
 
 // RebuildVerdict is what came of it.
@@ -35,6 +36,8 @@ func (j *judge) source(left *Rebuilding) bool {
 		j.v.refuse("not_seen", "start it first; its data may be damaged, but it has to answer", "%s was not seen%s", r.Name, why)
 	case r.Group != nil:
 		j.v.refuse("group", "let it join again with an empty data directory: the group brings it its data", "%s is a member of a cluster (%s)", r.Name, r.Group.Kind)
+	case len(r.Channels) == 0 && len(r.Unknown) > 0:
+		j.v.refuse("not_told", r.Unknown[0].Remedy, "whom %s replicates from is not known: %s: %s", r.Name, r.Unknown[0].What, r.Unknown[0].Why)
 	case len(r.Channels) == 0:
 		j.v.refuse("no_channel", "", "%s replicates from nobody: it may be a primary, and no account is known by which it could follow", r.Name)
 	case len(r.Channels) > 1:
@@ -74,6 +77,9 @@ func JudgeRebuild(q RebuildQuestion) RebuildVerdict {
 			j.donor(q.Donor)
 		}
 		j.catchesUp(q)
+		if q.Lacks != "" {
+			j.v.refuse("privileges", q.Lacks, "the account of %s may not do all that a rebuild does", j.replica.Name)
+		}
 		j.identity()
 		j.semiSync()
 		j.account()
@@ -243,4 +249,14 @@ func (j *judge) successors() {
 	if d := j.v.Channel.Delay; d > 0 {
 		j.v.note("%s was told to stay %s behind: that is so again from the end of the copy on", j.replica.Name, seconds(d))
 	}
+}
+
+// DonorAddress is the address by which the replica reaches the node whose data it gets; "": nobody tells.
+func (q RebuildQuestion) DonorAddress() string {
+	j := &judge{Question: q.Question, replica: &q.Topology.Nodes[q.Replica]}
+	if j.source(q.Left) && q.Donor == j.Below {
+		return j.v.Channel.Source
+	}
+	j.Below, j.below = q.Donor, &q.Topology.Nodes[q.Donor]
+	return j.usual()
 }

@@ -24,6 +24,9 @@ func TestJudgeRebuild(t *testing.T) {
 			q.Topology.Nodes[c].Channels[0].SQL.Text, q.Topology.Nodes[c].Channels[0].SQLRunning = "duplicate", "No"
 		}, ""},
 		{"errant itself", a, func(q *RebuildQuestion) { q.Topology.Nodes[c].GTID.Executed += "," + uuid2 + ":1" }, ""},
+		{"it may not be asked", a, func(q *RebuildQuestion) {
+			q.Topology.Nodes[c].Channels, q.Topology.Nodes[c].Unknown = nil, []fleet.Trouble{{What: "its channels", Why: "denied"}}
+		}, "not_told"},
 		{"a primary", a, func(q *RebuildQuestion) { q.Replica, q.Donor = a, b }, "no_channel"},
 		{"its source is not seen", b, func(q *RebuildQuestion) { q.Topology.Nodes[a].Seen = false }, "source_not_seen"},
 		{"it has replicas", a, func(q *RebuildQuestion) { q.Topology.Links[0].Source = c }, "has_replicas"},
@@ -44,6 +47,7 @@ func TestJudgeRebuild(t *testing.T) {
 			q.Topology.Nodes[c].SemiSync.ReplicaActive = true
 		}, "semi_sync"},
 		{"no account", a, func(q *RebuildQuestion) { q.Accounts = nil }, "account"},
+		{"an account that may not", a, func(q *RebuildQuestion) { q.Lacks = "GRANT ALL" }, "privileges"},
 		{"an old copy", a, func(q *RebuildQuestion) { q.Gone, q.Copy = uuid0+":1-105", &Copy{GTIDs: uuid0 + ":1-90"} }, "purged"},
 		{"goes on", a, func(q *RebuildQuestion) {
 			q.Topology.Nodes[c].Channels[0].Source = "a.rebuilding.invalid:3306"

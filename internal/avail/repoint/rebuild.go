@@ -29,6 +29,10 @@ type Copy struct {
 	Tables int64     `json:"tables"`
 	Rows   int64     `json:"rows"`
 	Bytes  int64     `json:"bytes"`
+	// Settings are those of the replica's channel, where the copy replaces them, too.
+	Settings *mysql.ChannelSettings `json:"settings,omitempty"`
+	// Installed says that the donor got a plug-in for it, which is to go again.
+	Installed bool `json:"installed,omitempty"`
 }
 
 // Filler brings a replica the data of another server. It is outside of this room, as it knows about backups.
@@ -37,8 +41,9 @@ type Filler interface {
 	Fetch(ctx context.Context) (Copy, error)
 	// Fetches is that in words.
 	Fetches() change.Step
-	// Fills replaces all that the replica has by a copy, with its GTIDs. Each step may be done again after it was cut off.
-	Fills(copied func() Copy) change.Plan
+	// Fills replaces all that the replica has by a copy, with its GTIDs. Each step may be done again after it was cut off. What only then becomes known of the
+	// copy is written into it.
+	Fills(copied func() *Copy) change.Plan
 	// Remove removes what Fetch left here.
 	Remove() error
 }
@@ -120,6 +125,16 @@ func (q *RebuildQuestion) Ask(ctx context.Context, r *Repointer) error {
 	if !j.source(q.Left) {
 		return nil
 	}
+	node, err := r.connect(ctx, j.replica)
+	if err != nil {
+		return err
+	}
+	defer node.c.Close()
+	rights, err := node.c.Rights(ctx)
+	if err != nil {
+		return err
+	}
+	q.Lacks = strings.Join(node.c.Server.Missing(rights, "", mysql.JobRestore), "; ")
 	m := &Move{r: r, Replica: *j.replica, Below: *j.below}
 	return r.ask(ctx, &q.Question, m)
 }
@@ -164,7 +179,7 @@ func (b *Rebuild) plan() {
 	step("SET GLOBAL read_only = ON", on, "until it is rebuilt, also if that is cut off", b.close)
 	step(w.point(nowhere), on, "a name that leads nowhere, so that it does not start after a restart; account, TLS and all else stay", func(ctx context.Context) error { return b.mark(ctx, w, nowhere) })
 	b.first = len(b.Plan)
-	for _, s := range b.f.Fills(func() Copy { return *b.state.Copy }) {
+	for _, s := range b.f.Fills(func() *Copy { return b.state.Copy }) {
 		s.Do = b.timed("fill", s.Do)
 		b.Plan = append(b.Plan, s)
 	}
@@ -319,12 +334,14 @@ func (b *Rebuild) run(ctx context.Context) (err error) {
 			if b.r.Say != nil {
 				b.r.Say(s.What + " " + s.Where)
 			}
-			if i > 0 { // a fetch or a load takes long: a server ends sessions that say nothing
-				if err := b.awake(ctx); err != nil {
-					return err
-				}
+			b.state.At, b.state.Marked = i, b.state.Marked || i > 0
+			if err := b.loan.Note(b.state); err != nil || i == 0 {
+				return err
 			}
-			b.state.At, b.state.Marked, b.state.Cleared = i, b.state.Marked || i > 0, b.state.Cleared || i >= b.first
+			if err := b.awake(ctx); err != nil || b.state.Cleared || i < b.first { // a fetch or a load takes long: a server ends sessions that say nothing
+				return err
+			}
+			b.state.Cleared = true
 			return b.loan.Note(b.state)
 		},
 	})
@@ -415,7 +432,7 @@ func (b *Rebuild) stands() string {
 	if b.state.At > b.filled {
 		return "has a whole copy, but did not come as far as its source"
 	}
-	return "points nowhere, with a part of its data at most"
+	return "points nowhere, and may have a part of its data only"
 }
 
 // A rebuild of fewer bytes than telling says nothing of how long another one takes; fixed are seconds that each takes at least.

@@ -10,10 +10,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
@@ -40,7 +43,8 @@ func rebuiltServers(t *testing.T, spec string) *rebuilt {
 		r.db = append(r.db, openNode(t, n))
 	}
 	r.broken = sandboxtest.Connect(t, r.box.Nodes[1])
-	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "CREATE VIEW d.w AS SELECT id FROM d.t",
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20))", "CREATE USER few@localhost IDENTIFIED BY 'few1-Few'",
+		"GRANT SELECT, PROCESS, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, " + r.broken.Server.ReplicaPrivilege() + " ON *.* TO few@localhost", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "CREATE VIEW d.w AS SELECT id FROM d.t",
 		"CREATE EVENT d.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM d.t WHERE id > 1000"} {
 		mustExec(t, r.db[0], q)
 	}
@@ -196,6 +200,10 @@ func (r *rebuilt) refused() {
 			r.Errorf("%v: %s; want %q", c.args, said, c.want)
 		}
 	}
+	few := []string{"replica", "rebuild", "n2", "--dsn", r.dsns[1], "--dsn", strings.Replace(r.dsns[5], "root@", "few:few1-Few@", 1), "--state", r.state, "--dry-run"}
+	if code, _, said := call(r.T, few...); code != fault.Failed || !strings.Contains(said, "the account of n2 may not do all that a rebuild does (GRANT ALL PRIVILEGES ON *.* TO 'few'@'localhost' WITH GRANT OPTION)") {
+		r.Errorf("by an account with few privileges: %d, %s", code, said)
+	}
 	out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run")
 	for _, want := range []string{"n1, which replicates from n0, is rebuilt from n2: a replica of the same source", "lost: transactions that only it has (errant): ", ": create own.x\n", ": delete d.t, 1 row\n", "not known: none was done from here yet"} {
 		if !strings.Contains(out, want) {
@@ -290,5 +298,148 @@ func (r *rebuilt) isRebuilt() {
 	}
 	if out, _ := r.risso(fault.OK, "rebuild", "n1", "--dry-run"); !strings.Contains(out, "nothing that was seen says that it has to be rebuilt") {
 		r.Errorf("of one that is well: %s", out)
+	}
+}
+
+// TestRebuildFromBackup: by the newest backup that a drill has proven, rolled forward by mirrored logs, as its source has purged them; killed before the end of that.
+func TestRebuildFromBackup(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"mysql-9.7", "mariadb"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			r := rebuiltServers(t, spec)
+			place, n := t.TempDir(), r.box.Nodes[0]
+			rebuild := []string{"rebuild", "n1", "--from", "backup", "--repository", place, "--yes"}
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+			if _, said := r.risso(fault.Failed, rebuild...); !strings.Contains(said, "1 backup fits, and none was proven by restoring it (risso drill --from ") {
+				t.Errorf("of a backup that nobody restored: %s", said)
+			}
+			mustRun(t, "drill", "--from", place, "--servers", spec)
+			for _, q := range []string{"INSERT INTO d.t VALUES (4, 'mirrored')", "CREATE USER later@'%' IDENTIFIED BY 'later1-Later'", "FLUSH BINARY LOGS"} {
+				mustExec(t, r.db[0], q)
+			}
+			mustRun(t, "binlog", "follow", "--once", "--dsn", n.DSN, "--to", place)
+			for _, q := range []string{"INSERT INTO d.t VALUES (5, 'later')", "FLUSH BINARY LOGS"} {
+				mustExec(t, r.db[0], q)
+			}
+			await.Until(t, func() bool { return r.rows(2, "SELECT MAX(id) FROM d.t") == "5" }, "all has arrived on n2")
+			var second string
+			if logs, err := mysql.Logs(t.Context(), sandboxtest.Connect(t, n)); err != nil || len(logs) != 3 {
+				t.Fatalf("logs: %v, %v", logs, err)
+			} else {
+				second = logs[1].Name
+			}
+			await.Until(t, func() bool {
+				_, err := r.db[0].Exec("PURGE BINARY LOGS TO '" + second + "'")
+				return err == nil && r.logs(n) == 2
+			}, "the first log is purged")
+			r.killed("set", rebuild...)
+			r.killed("roll", rebuild...)
+			out, _ := r.risso(fault.OK, append(rebuild, "-o", "json")...)
+			var a replica.RebuildAnswer
+			if err := json.Unmarshal([]byte(out), &a); err != nil || !a.Done || !strings.Contains(a.GoesOn, ", rolled forward") || a.Compare == nil || a.Compare.Counts.Equal != 1 {
+				t.Errorf("got %s, %v; want that it is rolled forward, and equal", out, err)
+			}
+			if got, ch := r.rows(1, "SELECT id FROM d.t ORDER BY id"), r.channel(); got != "1 2 3 4 5" || !ch.SQLRunning || !ch.IORunning {
+				t.Errorf("n1 has %s, %+v", got, ch.Status)
+			}
+			if got := r.rows(1, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'risso%'"); got != "" {
+				t.Errorf("%s is left", got)
+			}
+		})
+	}
+}
+
+// logs is how many binary logs a server has.
+func (r *rebuilt) logs(n *sandbox.Node) int {
+	r.Helper()
+	list, err := mysql.Logs(r.Context(), sandboxtest.Connect(r.T, n))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return len(list)
+}
+
+// TestRebuildClone: CLONE replaces the files of a replica, which nothing starts again; killed while it is away, the run that goes on has to be told the password.
+func TestRebuildClone(t *testing.T) {
+	t.Parallel()
+	r := rebuiltServers(t, "mysql-9.7")
+	password, err := r.box.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.dsns = nil
+	for i, n := range r.box.Nodes { // the donor's account has to be good over the network
+		r.dsns = append(r.dsns, "--dsn", fmt.Sprintf("n%d=risso:%s@tcp(127.0.0.1:%d)/", i, password, n.Port))
+	}
+	donor := openNode(t, r.box.Nodes[2])
+	for _, c := range []struct{ from, want string }{
+		{"clone=n0", "CLONE would bring 1 events of n0 that are switched on"},
+		{"clone", "n2 has no plug-in clone, and takes none, as it is super_read_only (SET GLOBAL super_read_only = OFF; INSTALL PLUGIN clone SONAME 'mysql_clone.so'; SET GLOBAL super_read_only = ON on n2)"},
+	} {
+		if _, said := r.risso(fault.Failed, "rebuild", "n1", "--from", c.from, "--dry-run"); !strings.Contains(said, c.want) {
+			t.Errorf("--from %s: %s; want %q", c.from, said, c.want)
+		}
+	}
+	for _, q := range []string{"SET GLOBAL super_read_only = OFF", "INSTALL PLUGIN clone SONAME 'mysql_clone.so'", "SET GLOBAL super_read_only = ON"} { // as it says
+		mustExec(t, donor, q)
+	}
+	before, err := mysql.ReadChannelSettings(t.Context(), r.broken, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rebuild := []string{"rebuild", "n1", "--from", "clone", "--yes"}
+	started := r.startsAgain()
+	r.killed("set", rebuild...)
+	<-started
+	if _, said := r.risso(fault.Failed, rebuild...); !strings.Contains(said, "the password of 'risso', by which n1 follows its source, is not known any more") || !strings.Contains(said, "(RISSO_REPLICATION_PASSWORD=… in the environment)") {
+		t.Errorf("without the password: %s", said)
+	}
+	os.Setenv("RISSO_REPLICATION_PASSWORD", password)
+	t.Cleanup(func() { os.Unsetenv("RISSO_REPLICATION_PASSWORD") })
+	out, _ := r.risso(fault.OK, append(rebuild, "-o", "json")...)
+	r.cloned(before, out)
+	r.errs()
+	os.Unsetenv("RISSO_REPLICATION_PASSWORD")
+	started = r.startsAgain()
+	out, said := r.risso(fault.OK, append(rebuild, "-o", "json")...)
+	<-started
+	if !strings.Contains(said, "n1 has its copy and cannot restart itself, as nothing would start it again: start it on its machine") {
+		t.Errorf("what it said: %s", said)
+	}
+	r.cloned(before, out)
+	for _, path := range []string{r.state, r.box.Nodes[1].Datadir + "/../error.log"} {
+		if text, err := exec.Command("grep", "-rl", password, path).Output(); len(text) > 0 {
+			t.Errorf("the password is in %s, %v", text, err)
+		}
+	}
+}
+
+// startsAgain starts the replica once it has gone away, in place of whatever starts servers, and tells when it is back.
+func (r *rebuilt) startsAgain() chan struct{} {
+	back := make(chan struct{})
+	go func() { // ends with the test
+		defer close(back)
+		<-r.box.Nodes[1].Ended()
+		for r.box.Nodes[1].Start(r.Context()) != nil && delay.For(r.Context(), 100*time.Millisecond) == nil {
+		}
+	}()
+	return back
+}
+
+// cloned wants that the replica is a copy, and set as before.
+func (r *rebuilt) cloned(before mysql.ChannelSettings, out string) {
+	r.Helper()
+	r.broken = sandboxtest.Connect(r.T, r.box.Nodes[1])
+	var a replica.RebuildAnswer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || !a.Done || a.Compare == nil || a.Compare.Counts.Equal != 1 {
+		r.Errorf("got %s, %v; want that it is done, and equal", out, err)
+	}
+	after, err := mysql.ReadChannelSettings(r.Context(), r.broken, "")
+	if ch := r.channel(); err != nil || !slices.Equal(after.Options, before.Options) || !ch.SQLRunning || !ch.IORunning || r.rows(1, "SELECT id FROM d.t ORDER BY id") != "1 2 3" {
+		r.Errorf("the channel is set to %v, %v, %+v; want %v", after.Options, err, ch.Status, before.Options)
+	}
+	if got := r.rows(1, "SELECT STATUS FROM information_schema.EVENTS") + r.rows(1, "SELECT @@GLOBAL.super_read_only"); got != "REPLICA_SIDE_DISABLED1" {
+		r.Errorf("event and super_read_only: %s", got)
 	}
 }

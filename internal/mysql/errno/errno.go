@@ -103,6 +103,7 @@ const (
 	RolledBackByReplication  = 3101  // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: Group Replication
 	SecureTransportRequired  = 3159  // ER_SECURE_TRANSPORT_REQUIRED
 	SessionKilled            = 3169  // ER_SESSION_WAS_KILLED
+	RestartFailed            = 3707  // ER_RESTART_SERVER_FAILED: nobody would start it again
 	ForeignKeyNoColumn       = 3734  // ER_FK_NO_COLUMN_PARENT
 	NeedsPrimaryKey          = 3750  // ER_TABLE_WITHOUT_PK
 	ForeignKeyMisfit         = 3780  // ER_FK_INCOMPATIBLE_COLUMNS

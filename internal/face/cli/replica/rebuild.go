@@ -23,15 +23,18 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/store/blob"
 )
 
 // rebuild is risso replica rebuild.
 type rebuild struct {
 	command
 	flags.Throttle
+	repository
 	from, compare string
 	threads       int
 
+	clones  bool // by CLONE
 	q       repoint.RebuildQuestion
 	donor   *topology.Node
 	planned dump.Plan // what the donor has
@@ -41,12 +44,20 @@ type rebuild struct {
 func newRebuild(s screen.Streams) *cobra.Command {
 	c := &rebuild{}
 	cmd := &cobra.Command{
-		Use:   "rebuild REPLICA [--from SERVER]",
+		Use:   "rebuild REPLICA [--from SERVER | --from clone | --from backup --repository PLACE]",
 		Short: "Give a broken or errant replica all of its data anew",
 		Long: `Replaces all that a replica has by a copy of another server: its source, or a replica of that one
 (--from; by default one that is level and has nothing of its own). Rows and definitions are read and
 loaded over the network: on neither machine is anything needed but a login. What only the replica has
 is lost; the plan names it.
+
+--from clone lets MySQL (8.0.17 and later) replace the replica's files itself (CLONE), by default from
+the source or the same replica as without it; clone=NAME names another. The replica restarts: if
+nothing starts it again, that is done by hand meanwhile.
+
+--from backup takes the newest logical backup of the source, or of a replica of it, that a drill has
+proven. Its source's binary logs lead on from it; where they no longer do, it is rolled forward by
+those that are mirrored in the same repository.
 
 Until the copy is whole on this machine, the replica is left alone. Then it is made read-only and
 pointed at a name that leads nowhere, loses its data, is loaded, gets the GTIDs of the copy, and
@@ -60,13 +71,19 @@ the server that is copied, and all privileges on the replica. See docs/replica-r
 ` + fault.Help,
 		Example: `  risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --dry-run
   risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --yes
-  risso replica rebuild db3:3306 --from db2:3306 --dsn 'risso@tcp(db1:3306)/' --max-rate 50MB`,
+  risso replica rebuild db3:3306 --from db2:3306 --dsn 'risso@tcp(db1:3306)/' --max-rate 50MB
+  risso replica rebuild db3:3306 --from clone --dsn 'risso@tcp(db1:3306)/' --wait 10m
+  risso replica rebuild db3:3306 --from backup --repository /backups/db1 --dsn 'risso@tcp(db1:3306)/'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.bind(cmd, s)
 	fl := cmd.Flags()
-	fl.StringVar(&c.from, "from", "", "the server whose data it gets; default: a fit replica of the same source, or the source")
+	fl.StringVar(&c.from, "from", "", "the server whose data it gets, or clone, clone=SERVER or backup; default: a fit replica of the same source, or the source")
+	fl.StringVar(&c.place, "repository", "", "with --from backup: the place of the backups: "+blob.Forms)
+	fl.StringVar(&c.backup, "backup", "", "with --from backup: ID of the backup (default: the newest that a drill has proven)")
+	fl.StringVar(&c.identity, "identity", "", "file with the age identity that opens an encrypted repository")
+	flags.BindTrust(&c.Trust, cmd)
 	fl.IntVar(&c.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read, and load")
 	fl.StringVar(&c.compare, "compare", "all", "what is compared with the source at the end: all, sample (up to 20 tables) or none")
 	c.Throttle.Bind(cmd)
@@ -86,15 +103,17 @@ func (c *rebuild) run(ctx context.Context, name string) error {
 	if err := c.ask(ctx, name); err != nil {
 		return err
 	}
-	f, err := c.choose(ctx)
+	f, way, done, err := c.choose(ctx)
 	if err != nil {
 		return err
 	}
-	b, err := c.r.PrepareRebuild(c.q, c.from, f)
+	defer done()
+	b, err := c.r.PrepareRebuild(c.q, c.from, way)
 	if err != nil {
 		return err
 	}
-	if b.Goes == "" {
+	c.clones = strings.HasPrefix(c.from, fromClone+"=")
+	if b.Goes == "" && c.donor != nil {
 		if err := c.room(ctx, f); err != nil {
 			return err
 		}
@@ -108,12 +127,14 @@ func (c *rebuild) run(ctx context.Context, name string) error {
 	}
 	f.line = screen.NewProgress(c.Err)
 	defer f.line.End()
-	gate, err := c.Gate(ctx, c.threads+1, f.donor)
-	if err != nil {
-		return err
+	if c.donor != nil {
+		gate, err := c.Gate(ctx, c.threads+1, f.donor)
+		if err != nil {
+			return err
+		}
+		defer gate.Close()
+		f.gate = gate
 	}
-	defer gate.Close()
-	f.gate = gate
 	err = b.Do(ctx)
 	f.line.End()
 	c.answer.Done, c.answer.Journal = err == nil, b.Journal
@@ -154,37 +175,57 @@ func (c *rebuild) ask(ctx context.Context, name string) error {
 	return c.q.Ask(ctx, c.r)
 }
 
-// choose finds the donor.
-func (c *rebuild) choose(ctx context.Context) (*copier, error) {
-	t := c.q.Topology
+// choose finds where the data come from, and how they come.
+func (c *rebuild) choose(ctx context.Context) (*copier, repoint.Filler, func(), error) {
+	t, nothing := c.q.Topology, func() {}
 	why := "it was asked for"
-	if c.from == "" && c.q.Left != nil && t.Find(c.q.Left.From) >= 0 {
-		c.from, why = c.q.Left.From, "the earlier run took it"
+	if left := c.q.Left; c.from == "" && left != nil && (t.Find(left.From) >= 0 || left.From == fromBackup || strings.HasPrefix(left.From, fromClone+"=")) {
+		c.from, why = left.From, "the earlier run took it"
 	}
-	if c.from == "" {
+	named, clones := strings.CutPrefix(c.from, fromClone)
+	if clones = clones && (named == "" || strings.HasPrefix(named, "=")); clones {
+		c.from = strings.TrimPrefix(named, "=")
+	}
+	v := repoint.JudgeRebuild(c.q)
+	f := &copier{name: t.Nodes[c.q.Replica].Name, node: c.targetOf(&t.Nodes[c.q.Replica]), threads: c.threads, logs: t.Nodes[c.q.Replica].Log.On, say: c.r.Say}
+	f.dir = folder(c.state, f.name)
+	switch {
+	case v.From < 0:
+		return nil, nil, nil, repoint.Refused("rebuild "+f.name, v.Refused)
+	case c.from == fromBackup:
+		f.source = c.targetOf(&t.Nodes[v.From])
+		r, done, err := c.restorer(ctx, f, v)
+		if err == nil && v.Channel.GTID {
+			if err = beyondSource(ctx, f.source, *c.q.Copy); err != nil {
+				done()
+			}
+		}
+		return f, r, done, err
+	case c.repository.place != "" || c.backup != "":
+		return nil, nil, nil, fault.Usagef("--repository and --backup are for --from backup")
+	case c.from == "":
 		c.q.Donor, why = repoint.ChooseDonor(c.q)
-	} else {
+	default:
 		var err error
 		if c.q.Donor, err = node(t, c.from); err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
-	}
-	if c.q.Donor < 0 {
-		v := repoint.JudgeRebuild(c.q)
-		return nil, repoint.Refused("rebuild "+t.Nodes[c.q.Replica].Name, v.Refused)
 	}
 	c.donor = &t.Nodes[c.q.Donor]
 	c.from, c.answer.Because = c.donor.Name, why
-	f := &copier{name: t.Nodes[c.q.Replica].Name, from: c.from, donor: c.targetOf(c.donor), node: c.targetOf(&t.Nodes[c.q.Replica]), threads: c.threads, logs: t.Nodes[c.q.Replica].Log.On, say: c.r.Say}
-	f.dir = folder(c.state, f.name)
-	v := repoint.JudgeRebuild(c.q)
-	if v.From >= 0 {
-		f.source = c.targetOf(&t.Nodes[v.From])
+	f.from, f.donor, f.source = c.from, c.targetOf(c.donor), c.targetOf(&t.Nodes[v.From])
+	if clones {
+		c.from = fromClone + "=" + c.from
+		if refused := repoint.JudgeRebuild(c.q).Refused; len(refused) > 0 {
+			return nil, nil, nil, repoint.Refused("rebuild "+f.name, refused)
+		}
+		k, err := c.cloner(ctx, f, v)
+		return f, k, nothing, err
 	}
 	if left := c.q.Left; left != nil && left.Copy != nil && left.From == c.from {
 		c.takeUp(ctx, f, left)
 	}
-	return f, nil
+	return f, f, nothing, nil
 }
 
 // takeUp takes the copy of an earlier run, unless it is gone, or the source's logs do not lead on from it any more.
@@ -220,6 +261,9 @@ func (c *rebuild) room(ctx context.Context, f *copier) error {
 	var err error
 	if c.planned, err = dump.MakePlan(ctx, dump.Options{Target: f.donor, Name: f.from, Threads: c.threads}); err != nil {
 		return fmt.Errorf("%s: %w", f.from, err)
+	}
+	if c.clones {
+		return nil
 	}
 	var st unix.Statfs_t
 	at := c.state

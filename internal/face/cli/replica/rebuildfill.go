@@ -102,13 +102,10 @@ func (c *copier) open(ctx context.Context) (*repo.Repo, func(), error) {
 }
 
 // Fills are steps of a plan.
-func (c *copier) Fills(copied func() repoint.Copy) change.Plan { return fills(c, copied, c.open) }
-
-// fills drops what a replica has and loads a backup instead.
-func fills(c *copier, copied func() repoint.Copy, open func(context.Context) (*repo.Repo, func(), error)) change.Plan {
+func (c *copier) Fills(copied func() *repoint.Copy) change.Plan {
 	return change.Plan{
 		{What: "drop", Where: "all schemas of " + c.name, Why: "from here on there is no way back but another copy", Do: func(ctx context.Context) error {
-			r, done, err := open(ctx)
+			r, done, err := c.open(ctx)
 			if err != nil {
 				return err
 			}
@@ -116,15 +113,15 @@ func fills(c *copier, copied func() repoint.Copy, open func(context.Context) (*r
 			return c.clear(ctx, r, copied().ID)
 		}},
 		{What: "load", Where: "the copy into " + c.name + ", not through its binary log", Why: "each table is read back and compared; then its GTIDs are those of the copy, and its binary log begins anew", Do: func(ctx context.Context) error {
-			r, done, err := open(ctx)
+			r, done, err := c.open(ctx)
 			if err != nil {
 				return err
 			}
 			defer done()
-			if err := c.load(ctx, r, copied()); err != nil {
+			if err := c.load(ctx, r, *copied(), true); err != nil {
 				return err
 			}
-			return c.begin(ctx, copied())
+			return c.begin(ctx, *copied())
 		}},
 	}
 }
@@ -211,9 +208,9 @@ func accounts(ctx context.Context, c *mysql.Conn) (list []string, err error) {
 	return list, nil
 }
 
-// load goes on where an earlier one was cut off.
-func (c *copier) load(ctx context.Context, r *repo.Repo, copied repoint.Copy) (err error) {
-	c.loaded, err = load.Restore(ctx, load.Options{Repo: r, Backup: copied.ID, Into: c.node, Threads: c.threads, Overwrite: true, NoBinlog: true, SetGTID: copied.GTIDs != "", Replica: true,
+// load goes on where an earlier one was cut off. position: the server says afterwards that it has what the copy has.
+func (c *copier) load(ctx context.Context, r *repo.Repo, copied repoint.Copy, position bool) (err error) {
+	c.loaded, err = load.Restore(ctx, load.Options{Repo: r, Backup: copied.ID, Into: c.node, Threads: c.threads, Overwrite: true, NoBinlog: true, SetGTID: position && copied.GTIDs != "", Replica: true,
 		Progress: func(p load.Progress) { c.line.Stage(p.Stage, "bytes", p.Bytes, p.Total) }})
 	c.line.Clear()
 	for _, note := range c.loaded.Notes {

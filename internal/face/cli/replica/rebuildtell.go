@@ -21,19 +21,19 @@ import (
 // RebuildAnswer is what is to be done to a replica that is rebuilt, and was.
 type RebuildAnswer struct {
 	DryRun  bool             `json:"dry_run"`
-	Replica string           `json:"replica"` // its name
-	Source  string           `json:"source"`  // that it follows
-	From    string           `json:"from"`    // whose data it gets
-	Because string           `json:"why"`     // why that one
-	GoesOn  string           `json:"goes_on,omitempty"`
-	Tables  int64            `json:"tables"` // of what it gets, estimated by the server unless it was copied already
+	Replica string           `json:"replica"`           // its name
+	Source  string           `json:"source"`            // that it follows
+	From    string           `json:"from"`              // whose data it gets
+	Because string           `json:"why"`               // why that one
+	GoesOn  string           `json:"goes_on,omitempty"` // what an earlier run, which was cut off, has copied
+	Tables  int64            `json:"tables"`            // of what it gets, estimated by the server unless it was copied already
 	Rows    int64            `json:"rows"`
 	Bytes   int64            `json:"bytes"`
 	Lasts   string           `json:"lasts,omitempty"`  // about how long, by what an earlier rebuild took; not known without one
 	Loses   []string         `json:"loses"`            // what only the replica has
 	Errant  *errant.Verdict  `json:"errant,omitempty"` // its own transactions, with what they changed
 	Notes   []string         `json:"notes"`            // what a person should know before
-	Plan    []string         `json:"plan"`
+	Plan    []string         `json:"plan"`             // what is done
 	Done    bool             `json:"done"`
 	Journal string           `json:"journal,omitempty"` // file that says what was done
 	Error   string           `json:"error,omitempty"`   // why it was not done
@@ -48,10 +48,20 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 	a.DryRun, a.Replica, a.Source, a.From, a.GoesOn = c.dryRun, b.Replica.Name, b.Source.Name, c.from, b.Goes
 	a.Loses, a.Notes, a.Plan = append([]string{}, b.Loses...), append([]string{}, b.Notes...), b.Plan.Words()
 	a.Tables, a.Rows, a.Bytes = int64(c.planned.Tables), c.planned.Rows, c.planned.Bytes
-	fmt.Fprintf(out, "%s, which replicates from %s, is rebuilt from %s: %s\n", oneline.Of(a.Replica), oneline.Of(a.Source), oneline.Of(a.From), oneline.Of(a.Because))
+	what := a.From
+	switch {
+	case c.donor == nil:
+		what = c.q.Copy.Words
+	case c.clones:
+		what = "a clone of " + c.donor.Name
+	}
+	fmt.Fprintf(out, "%s, which replicates from %s, is rebuilt from %s: %s\n", oneline.Of(a.Replica), oneline.Of(a.Source), oneline.Of(what), oneline.Of(a.Because))
 	if left := c.q.Left; b.Goes != "" {
 		a.Tables, a.Rows, a.Bytes = left.Copy.Tables, left.Copy.Rows, left.Copy.Bytes
 		fmt.Fprintln(out, "  goes on with what an earlier run has:", oneline.Of(b.Goes))
+	} else if c.q.Copy != nil {
+		a.Tables, a.Rows, a.Bytes = c.q.Copy.Tables, c.q.Copy.Rows, c.q.Copy.Bytes
+		fmt.Fprintf(out, "  size: %s, %s, %s\n", digits.Counted(a.Tables, "table"), digits.Roughly(a.Rows, "row"), digits.Bytes(a.Bytes))
 	} else {
 		fmt.Fprintln(out, "  size:", sizeWords(c.planned))
 	}
@@ -64,8 +74,17 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 		fmt.Fprintln(out, "  lost:", oneline.Of(l))
 	}
 	c.own(ctx, b, out)
-	a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are", "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
-	a.Notes = append(a.Notes, c.planned.Notes...)
+	if c.clones {
+		a.Notes = append(a.Notes, cloneNotes(a.Replica, c.donor.Name, b.Channel.Filter)...)
+	} else {
+		a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are")
+	}
+	if c.donor != nil && !c.clones {
+		a.Notes = append(a.Notes, "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
+	}
+	if !c.clones {
+		a.Notes = append(a.Notes, c.planned.Notes...)
+	}
 	for _, note := range a.Notes {
 		fmt.Fprintln(out, "  note:", oneline.Of(note))
 	}

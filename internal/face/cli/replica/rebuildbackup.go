@@ -1,0 +1,267 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/repoint"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// fromBackup is what --from has for a backup of a repository.
+const fromBackup = "backup"
+
+// repository are the flags that name one.
+type repository struct {
+	place, backup, identity string
+	places.Trust
+}
+
+// restorer fills a replica with a backup, and rolls it forward by mirrored binary logs where those of its source no longer lead on from it.
+type restorer struct {
+	*copier
+	f      repository
+	repo   *repo.Repo
+	header repo.Header
+	logs   mirror.Place
+	rolls  *mirror.Plan // nil: the source's binary logs lead on
+	rolled mysql.GTIDSet
+}
+
+// Fetches is a step of a plan.
+func (r *restorer) Fetches() change.Step {
+	return change.Step{What: "read", Where: "backup " + r.header.ID + " in " + places.Words(r.f.place), Why: "nothing is copied before"}
+}
+
+// Fetch has nothing to fetch.
+func (r *restorer) Fetch(context.Context) (repoint.Copy, error) { return r.copied(), nil }
+
+// copied is the backup as a copy; rolled forward if it has to be.
+func (r *restorer) copied() repoint.Copy {
+	c := copyOf(r.header, "backup "+r.header.ID+" of "+r.header.Server.Name)
+	if r.rolls != nil {
+		c.GTIDs = r.rolls.Result.GTIDs.String()
+		c.Words += ", rolled forward"
+	}
+	return c
+}
+
+// Fills are steps of a plan. How many there are does not depend on what is known only now: a run that goes on counts them.
+func (r *restorer) Fills(copied func() *repoint.Copy) change.Plan {
+	roll := change.Step{What: "go on", Where: "by the binary logs of the source", Why: "they lead on from the backup: nothing is rolled forward"}
+	if p := r.rolls; p != nil {
+		roll = change.Step{What: "roll forward", Where: r.name + " by the logs that are mirrored there", Why: digits.Counted(p.Result.Transactions, "transaction") + "; the source has purged the first of them"}
+	}
+	roll.Do = r.roll
+	return change.Plan{
+		{What: "drop", Where: "all schemas of " + r.name, Why: "from here on there is no way back but another copy", Do: func(ctx context.Context) error { return r.clear(ctx, r.repo, r.header.ID) }},
+		{What: "load", Where: "the backup into " + r.name + ", not through its binary log", Why: "each table is read back and compared", Do: func(ctx context.Context) error { return r.load(ctx, r.repo, *copied(), false) }},
+		roll,
+		{What: "set", Where: "the GTIDs of " + r.name, Why: "they are those of what it has; its binary log begins anew", Do: func(ctx context.Context) error { return r.position(ctx, *copied()) }},
+	}
+}
+
+// roll applies the mirrored logs to their end. What an earlier run applied is not applied again.
+func (r *restorer) roll(ctx context.Context) error {
+	if r.rolls == nil {
+		return nil
+	}
+	res, err := r.rolls.Execute(ctx, change.Log{})
+	if err != nil {
+		return fmt.Errorf("roll %s forward: %w", r.name, err)
+	}
+	for _, note := range res.Notes {
+		r.say(note)
+	}
+	r.rolled = res.GTIDs
+	return nil
+}
+
+// position lets the server say that it has what it has.
+func (r *restorer) position(ctx context.Context, copied repoint.Copy) error {
+	if r.rolls != nil {
+		if err := binlog.Forget(ctx, r.node, r.header.Position); err != nil {
+			return err
+		}
+	}
+	if copied.GTIDs == "" {
+		return nil
+	}
+	conn, err := mysql.Connect(ctx, r.node, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	statements := conn.Server.SetGTIDs(copied.GTIDs)
+	if conn.Server.GTIDsByDomain() && !r.copier.logs { // it has no log to begin anew
+		statements = statements[1:]
+	}
+	for _, s := range statements {
+		if err := conn.Exec(ctx, s); err != nil {
+			return fmt.Errorf("%s on %s: %w", s, r.name, err)
+		}
+	}
+	return r.begin(ctx, copied)
+}
+
+// Remove has nothing to remove.
+func (r *restorer) Remove() error { return nil }
+
+// restorer chooses the backup, and finds out how it goes on.
+func (c *rebuild) restorer(ctx context.Context, f *copier, v repoint.RebuildVerdict) (*restorer, func(), error) {
+	if c.repository.place == "" {
+		return nil, nil, fault.Usagef("--from backup: say in which repository: --repository PLACE")
+	}
+	said := screen.Says(c.Err)
+	policy, err := c.repository.Policy(c.repository.place, said)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &restorer{copier: f, f: c.repository}
+	var done func()
+	if r.repo, done, err = (flags.Source{From: c.repository.place, Identity: c.repository.identity, Policy: policy}).Open(ctx); err != nil {
+		return nil, nil, err
+	}
+	fail := func(err error) (*restorer, func(), error) { done(); return nil, nil, err }
+	if left := c.q.Left; c.backup == "" && left != nil && left.Copy != nil && left.From == fromBackup {
+		c.backup, c.answer.Because = left.Copy.ID, "the earlier run took it"
+	}
+	if err := c.pick(ctx, r, v); err != nil {
+		return fail(err)
+	}
+	one := r.copied()
+	c.q.Copy = &one
+	if !slices.ContainsFunc(repoint.JudgeRebuild(c.q).Refused, func(x repoint.Refusal) bool { return x.Code == "purged" }) {
+		return r, done, nil
+	}
+	trust, err := c.repository.LogPolicy(c.repository.place, said)
+	if err != nil {
+		return fail(err)
+	}
+	place, closeLogs, err := places.OpenLogs(ctx, c.repository.place, c.repository.identity)
+	if err != nil {
+		return fail(err)
+	}
+	all := func() { closeLogs(); done() }
+	p, err := mirror.PlanRoll(ctx, trust.Of(place), places.MirrorDir("", c.repository.place), r.header, binlog.RollOptions{Into: r.node, Leave: true})
+	if err != nil && !errors.Is(err, mirror.ErrNone) {
+		all()
+		return nil, nil, fmt.Errorf("backup %s is older than the binary logs of the source, and cannot be rolled forward: %w", r.header.ID, err)
+	}
+	if err == nil {
+		r.rolls, one = &p, repoint.Copy{}
+		one = r.copied()
+		c.q.Copy = &one
+	}
+	return r, all, nil // if it is refused, PrepareRebuild says so
+}
+
+// pick finds the newest backup that a drill has proven; or the one that was named, proven or not.
+func (c *rebuild) pick(ctx context.Context, r *restorer, v repoint.RebuildVerdict) error {
+	list, err := r.repo.Backups(ctx)
+	if err != nil {
+		return err
+	}
+	proven := map[string]time.Time{}
+	err = r.repo.Proofs(ctx, "", func(p repo.Proof) error {
+		if delete(proven, p.Backup); p.Doubt == nil && p.Passed() {
+			proven[p.Backup] = p.Time
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ids, err := c.identities(ctx, v)
+	if err != nil {
+		return err
+	}
+	unproven := 0
+	h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool {
+		_, is := proven[h.ID]
+		fits := h.Kind == repo.Logical && len(h.Partial) == 0 && slices.Contains(ids, h.Server.Identity) && (h.Position.GTIDSet != "" || !v.Channel.GTID)
+		if c.backup != "" {
+			return h.ID == c.backup && fits
+		}
+		if fits && !is {
+			unproven++
+		}
+		return fits && is
+	})
+	switch {
+	case !ok && c.backup != "":
+		return fault.New(fault.Failed, "risso backup list shows them", fmt.Errorf("backup %s is not there, or is no whole logical backup of %s or its replicas", c.backup, c.q.Topology.Nodes[v.From].Name))
+	case !ok && unproven > 0:
+		return fault.New(fault.Failed, "risso drill --from "+fleet.ShellWord(c.repository.place)+" proves the newest; --backup ID takes one all the same",
+			fmt.Errorf("in %s %s, and none was proven by restoring it", places.Words(c.repository.place), digits.Plural(unproven, "backup fits", "backups fit")))
+	case !ok:
+		return fault.New(fault.Failed, "--from with a server's name copies that", fmt.Errorf("%s has no whole logical backup of %s or its replicas", places.Words(c.repository.place), c.q.Topology.Nodes[v.From].Name))
+	}
+	at, is := proven[h.ID]
+	switch {
+	case c.answer.Because != "":
+	case is:
+		c.answer.Because = "the newest that was proven by restoring it, at " + screen.Clock(at)
+	default:
+		c.answer.Because = "it was asked for; no drill has proven it"
+	}
+	r.header = h
+	return nil
+}
+
+// identities are those of the source and, by GTID, of what replicates from it: a backup of each of them will do.
+func (c *rebuild) identities(ctx context.Context, v repoint.RebuildVerdict) (ids []string, err error) {
+	t := c.q.Topology
+	nodes := []*topology.Node{&t.Nodes[v.From]}
+	for _, l := range t.Replicas(v.From) {
+		if n := &t.Nodes[l.Replica]; v.Channel.GTID && n.Seen && l.Replica != c.q.Replica {
+			nodes = append(nodes, n)
+		}
+	}
+	for i, n := range nodes {
+		conn, err := mysql.Connect(ctx, c.targetOf(n), nil)
+		if err != nil && i == 0 {
+			return nil, err
+		} else if err == nil {
+			ids = append(ids, conn.Server.ID)
+			conn.Close()
+		}
+	}
+	return ids, nil
+}
+
+// beyondSource refuses a backup with transactions that the source has not: it is of another history, or of a replica with some of its own.
+func beyondSource(ctx context.Context, source mysql.Target, copied repoint.Copy) error {
+	conn, err := mysql.Connect(ctx, source, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	have, err := mysql.LoggedGTIDs(ctx, conn)
+	if err != nil {
+		return err
+	}
+	theirs, err := mysql.ParseGTIDSet(copied.GTIDs)
+	if err != nil {
+		return err
+	}
+	if extra := theirs.Subtract(have); !extra.Empty() {
+		return fmt.Errorf("%s has transactions that the source has not: %s", copied.Words, strings.TrimSpace(extra.String()))
+	}
+	return nil
+}
