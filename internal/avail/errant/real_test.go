@@ -332,7 +332,51 @@ func TestRepairMariaDB(t *testing.T) {
 		t.Errorf("a replica that stood: got %+v, %+v, want it to stand, with nothing errant", v, r.Channels)
 	}
 	p.origins()
+	p.deleted()
 	p.purged()
+}
+
+// purge lets a server begin a new binary log, and removes the older ones.
+func (p *pair) purge(on int) {
+	p.t.Helper()
+	await.Until(p.t, func() bool {
+		p.run(on, "FLUSH BINARY LOGS")
+		logs, err := mysql.Logs(p.t.Context(), p.c[on])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.run(on, "PURGE BINARY LOGS TO '"+logs[len(logs)-1].Name+"'")
+		gone, err := mysql.GoneGTIDs(p.t.Context(), p.c[on])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		have, err := mysql.ParseGTIDSet(gone)
+		now, nerr := mysql.ParseGTIDSet(p.text(on, "SELECT @@gtid_binlog_pos"))
+		return err == nil && nerr == nil && have.Equal(now)
+	}, "the older binary logs are gone")
+}
+
+// deleted: a domain that the source has deleted is not certainly errant on the replica, and goes there as it is told.
+func (p *pair) deleted() {
+	p.t.Helper()
+	p.run(onSource, "SET gtid_domain_id = 5", "INSERT INTO shop.o VALUES (25, 1)", "SET gtid_domain_id = 0")
+	await.Until(p.t, func() bool { return strings.Contains(p.text(onReplica, "SELECT @@gtid_binlog_state"), "5-") }, "the replica has the domain")
+	p.purge(onSource)
+	p.run(onSource, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (5)")
+	p.purge(onSource)
+	v, r, s := p.judge()
+	if len(v.Parts) != 1 || v.Parts[0].Sure != Likely || !strings.HasPrefix(v.Parts[0].GTIDs, "5-") || !strings.Contains(v.Parts[0].Because, "DELETE_DOMAIN_ID") {
+		p.t.Errorf("got %+v", v)
+	}
+	if _, err := MakePlan(&v, &r, &s, equal, time.Now()); !errors.Is(err, ErrRefused) {
+		p.t.Errorf("got %v, want a refusal", err)
+	}
+	p.purge(onReplica)
+	p.run(onReplica, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (5)")
+	if v, _, _ := p.judge(); len(v.Parts) > 0 {
+		p.t.Errorf("got %+v, want nothing", v)
+	}
+	p.run(onReplica, "STOP SLAVE", "SET GLOBAL gtid_slave_pos = '"+p.text(onReplica, "SELECT REGEXP_REPLACE(@@gtid_slave_pos, ',?5-[0-9]+-[0-9]+,?', '')")+"'", "START SLAVE")
 }
 
 // origins: after a repair the server says that it stands where it stands as a replica, though its log had transactions of another origin with a lower number.
@@ -363,16 +407,7 @@ func (p *pair) purged() {
 	if !strings.Contains(shown.Lost, "thrown away, and fetched again from source") {
 		p.t.Errorf("got %q", shown.Lost)
 	}
-	await.Until(p.t, func() bool {
-		p.run(onSource, "FLUSH BINARY LOGS")
-		logs, err := mysql.Logs(p.t.Context(), p.c[onSource])
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		p.run(onSource, "PURGE BINARY LOGS TO '"+logs[len(logs)-1].Name+"'")
-		gone, err := mysql.GoneGTIDs(p.t.Context(), p.c[onSource])
-		return err == nil && gone == p.text(onSource, "SELECT @@gtid_binlog_pos")
-	}, "the source has purged it")
+	p.purge(onSource)
 	v, r, s := p.judge()
 	if err := s.AskGone(p.t.Context(), p.c[onSource]); err != nil {
 		p.t.Fatal(err)

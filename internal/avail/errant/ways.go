@@ -172,7 +172,9 @@ func (p *Plan) undo(v *Verdict, replica *Reading) {
 			return
 		}
 	}
-	slices.SortFunc(list, func(a, b Transaction) int { return cmp.Or(cmp.Compare(b.File, a.File), cmp.Compare(b.Position, a.Position)) })
+	slices.SortFunc(list, func(a, b Transaction) int {
+		return cmp.Or(cmp.Compare(b.File, a.File), cmp.Compare(b.Position, a.Position))
+	})
 	if len(list) > mostUndone || len(list) == 0 {
 		return
 	}
