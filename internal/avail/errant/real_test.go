@@ -332,8 +332,32 @@ func TestRepairMariaDB(t *testing.T) {
 		t.Errorf("a replica that stood: got %+v, %+v, want it to stand, with nothing errant", v, r.Channels)
 	}
 	p.origins()
+	p.acknowledges()
 	p.deleted()
 	p.purged()
+}
+
+// acknowledges: a replica is not stopped that the commits of its source wait for.
+func (p *pair) acknowledges() {
+	p.t.Helper()
+	p.run(onSource, "SET GLOBAL rpl_semi_sync_master_timeout = 60000", "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+	p.run(onReplica, "STOP SLAVE IO_THREAD", "SET GLOBAL rpl_semi_sync_slave_enabled = ON", "START SLAVE IO_THREAD", "INSERT INTO shop.o VALUES (17, 1)", "DELETE FROM shop.o WHERE id = 17")
+	await.Until(p.t, func() bool {
+		v, r, s := p.judge()
+		if !r.SemiSync.Replica.InForce || s.SemiSync.Source.Clients != 1 {
+			return false
+		}
+		_, err := MakePlan(&v, &r, &s, equal, time.Now())
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "let another replica acknowledge first") {
+			p.t.Errorf("got %v, want a refusal", err)
+		}
+		return true
+	}, "the replica acknowledges")
+	p.run(onReplica, "SET GLOBAL rpl_semi_sync_slave_enabled = OFF", "STOP SLAVE IO_THREAD", "START SLAVE IO_THREAD")
+	p.run(onSource, "SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+	if _, err := p.carry(p.t.Context(), p.plan(equal), nil); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // purge lets a server begin a new binary log, and removes the older ones.

@@ -56,6 +56,9 @@ func (p *Plan) forget(replica, source *Reading, w Wanted) error {
 		return refused("%s is in a group, or was: it gets its transactions from there", replica.Name)
 	}
 	thrown, err := unapplied(replica, w.from(source))
+	if err == nil {
+		err = acknowledged(replica, w.from(source))
+	}
 	if err != nil {
 		return err
 	}
@@ -140,6 +143,16 @@ func unapplied(replica, from *Reading) (thrown string, err error) {
 		}
 	}
 	return thrown, nil
+}
+
+// acknowledged refuses a replica without whose acknowledgements its source's commits would wait while it stands.
+func acknowledged(replica, from *Reading) error {
+	waits := from.SemiSync.Source
+	if !replica.SemiSync.Replica.InForce || !waits.InForce || waits.Clients > waits.Count {
+		return nil
+	}
+	return refused("commits on %s wait for %s, and %s, which would stand for a while, is one of %d that acknowledge: they would wait for it up to %s; let another replica acknowledge first",
+		from.Name, digits.Counted(waits.Count, "acknowledgement"), replica.Name, waits.Clients, digits.Duration(time.Duration(waits.Timeout)*time.Millisecond))
 }
 
 // lostPosition is the transaction that a MariaDB stands at as a replica, if it is one of those that it would forget.
