@@ -114,6 +114,11 @@ func Judge(q Question) (Verdict, error) {
 		v.Unknown = "GTIDs are off on " + r.Name + ": its transactions have no names by which they could be compared; risso checksum compares rows"
 		return v, nil
 	}
+	for _, ch := range r.Channels {
+		if ch.Status.IORunning == "No" || ch.Status.SQLRunning == "No" {
+			v.Notes = append(v.Notes, "replication stands on "+r.Name+because(ch.LastError)+"; risso gtid back tells whether a repair left it so")
+		}
+	}
 	if r.Server.ByDomain() {
 		if !r.Logs {
 			v.Notes = append(v.Notes, "log_slave_updates is off, or log_bin: what "+r.Name+" applied is not in its binary log, only what was written there")
@@ -126,6 +131,13 @@ func Judge(q Question) (Verdict, error) {
 		return v, judgeUp(&v, r, q)
 	}
 	return v, judgeDown(&v, r, q)
+}
+
+func because(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
 }
 
 // judgeUp compares with a source that was read after the replica.

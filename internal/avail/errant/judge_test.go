@@ -208,7 +208,7 @@ func TestMakePlan(t *testing.T) {
 		for _, p := range v.Errant() {
 			p.Transactions, p.Unseen = c.did, c.unseen
 		}
-		p, err := MakePlan(&v, &c.replica, &c.source, Wanted{RowsEqual: c.equal}, time.Now())
+		p, err := MakePlan(&v, &c.replica, &c.source, Wanted{RowsEqual: c.equal, Replica: "R", Source: "S"}, time.Now())
 		text := p.Because
 		if err != nil {
 			text = err.Error()

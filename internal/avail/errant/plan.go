@@ -83,6 +83,8 @@ type Plan struct {
 type Wanted struct {
 	RowsEqual bool      // somebody has compared rows and definitions, and they are equal
 	Forget    bool      // the replica is to forget also if the primary could have empty transactions
+	Replica   string    // as --dsn takes it, for commands that are printed
+	Source    string    // likewise
 	Between   []Reading // of a replica in a chain: its source, that one's source, and so on, up to one that replicates from the primary
 }
 
@@ -151,7 +153,7 @@ func MakePlan(v *Verdict, replica, source *Reading, w Wanted, now time.Time) (Pl
 		p.After = append(p.After, "make "+replica.Name+" anew from a backup of "+source.Name+": risso backup, risso restore")
 		return p, nil
 	}
-	p.undo(v, replica)
+	p.undo(v, replica, w)
 	if w.Forget || replica.Server.ByDomain() {
 		return p, p.forget(replica, source, w)
 	}

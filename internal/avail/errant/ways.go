@@ -46,7 +46,7 @@ func (p *Plan) forget(replica, source *Reading, w Wanted) error {
 	case replica.Replicas < 0:
 		return refused("whether %s has replicas of its own is not known: the account may not see other sessions (PROCESS)", replica.Name)
 	case replica.Replicas > 0 && replica.Server.ByDomain():
-		p.below(replica, source)
+		p.below(replica, source, w)
 		return nil
 	case replica.Replicas > 0:
 		return refused("%s has %s that read its binary log and may have taken them: without --forget the primary gets them as empty transactions, which reach all", replica.Name, digits.Counted(replica.Replicas, "session"))
@@ -103,13 +103,13 @@ func (p *Plan) forgetSteps(replica *Reading, rest string) {
 }
 
 // below says in which order a MariaDB and its replicas are repaired: as long as one of them has the transactions, or needs the binary log, it cannot begin anew.
-func (p *Plan) below(replica, source *Reading) {
+func (p *Plan) below(replica, source *Reading, w Wanted) {
 	p.Method = MethodBelow
 	p.Because = fmt.Sprintf("%s has %s that read its binary log and may have taken them: what replicates from it is repaired first, and replicates from %s while its binary log begins anew", replica.Name, digits.Counted(replica.Replicas, "session"), source.Name)
 	p.After = append(p.After,
-		fmt.Sprintf("for each REPLICA of %s, those below it first: risso gtid repair --dsn REPLICA --source %s, then risso replica move REPLICA --below %s", replica.Name, source.Name, source.Name),
-		fmt.Sprintf("then risso gtid repair --dsn %s --source %s", replica.Name, source.Name),
-		fmt.Sprintf("then, for each: risso replica move REPLICA --below %s", replica.Name),
+		fmt.Sprintf("for each REPLICA of %s, those below it first: risso gtid repair --dsn REPLICA --source %s, then risso replica move REPLICA --below %s --dsn %s", replica.Name, w.Source, source.Name, w.Source),
+		fmt.Sprintf("then risso gtid repair --dsn %s --source %s", w.Replica, w.Source),
+		fmt.Sprintf("then, for each: risso replica move REPLICA --below %s --dsn %s", replica.Name, w.Source),
 		"if none of them is a replica, such as a mirror of binary logs, end them and plan again; that of a replica that has moved away ends with the next transactions")
 }
 
@@ -170,7 +170,7 @@ func (p *Plan) lostPosition(replica *Reading) (string, error) {
 const mostUndone = 20
 
 // undo says how rows that they changed are set back, where all of them are known and changed nothing else.
-func (p *Plan) undo(v *Verdict, replica *Reading) {
+func (p *Plan) undo(v *Verdict, replica *Reading, w Wanted) {
 	if p.Equal || len(p.Tables) == 0 {
 		return
 	}
@@ -196,7 +196,7 @@ func (p *Plan) undo(v *Verdict, replica *Reading) {
 		names = append(names, t.GTID.String())
 	}
 	p.Before = append(p.Before, fmt.Sprintf("if nobody has changed the same rows since, they can be set back without comparing tables, while the binary logs of %s still have the transactions: for each, the newest first (%s), "+
-		"risso binlog undo --dsn %s --gtid GTID; read what it prints, and run it on %s behind SET sql_log_bin = 0, so that it is no errant transaction itself", replica.Name, strings.Join(names, ", "), replica.Name, replica.Name))
+		"risso binlog undo --dsn %s --gtid GTID; read what it prints, and run it on %s behind SET sql_log_bin = 0, so that it is no errant transaction itself", replica.Name, strings.Join(names, ", "), w.Replica, replica.Name))
 }
 
 // Threads is what of a channel works, or would if it had not stopped by an error; what somebody stopped on purpose stays stopped.

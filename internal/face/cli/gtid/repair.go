@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 )
 
@@ -119,7 +120,7 @@ func runRepair(ctx context.Context, s screen.Streams, f repairFlags) error {
 	if !f.dryRun && f.save == "" && !f.yes && !screen.OnTerminal(s.In) {
 		return fault.New(fault.Usage, "give --yes to run it, --dry-run to see the plan, or --save FILE to keep it", errors.New("nobody is there to say yes"))
 	}
-	v, p, err := e.plan(ctx, errant.Wanted{RowsEqual: f.equal, Forget: f.forget})
+	v, p, err := e.plan(ctx, errant.Wanted{RowsEqual: f.equal, Forget: f.forget, Replica: fleet.ShellWord(e.replica.target.Again()), Source: fleet.ShellWord(e.source.target.Again())})
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 	case !f.yes && !screen.Confirmed(s):
 		return fault.New(fault.Failed, "", errors.New("not confirmed: nothing was changed"))
 	}
-	keeper := keeper(f.state, e.replica.name)
+	keeper := keeper(f.state, e.replica.target)
 	diary, err := change.NewDiary(keeper.Dir, "repair")
 	if err != nil {
 		return err

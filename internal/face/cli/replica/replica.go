@@ -102,7 +102,7 @@ func (c *command) open() error {
 		if named := c.Again(w); named != "" {
 			again += " " + named
 		} else {
-			again += " --dsn " + fleet.ShellWord(dsn(w.Target))
+			again += " --dsn " + fleet.ShellWord(w.Target.Again())
 		}
 		c.starts = append(c.starts, topology.Start{Name: w.Instance.Name, Address: w.Target.Address()})
 	}
@@ -114,15 +114,6 @@ func (c *command) open() error {
 	c.r = &repoint.Repointer{Dir: c.state, Wait: c.wait, Say: screen.Says(c.Err), Flags: again,
 		Target: func(address string) mysql.Target { return look.At(targets, c.search.Reached(address)) }}
 	return nil
-}
-
-// dsn is a target for people to use again: without its password, which stands in their option file.
-func dsn(t mysql.Target) string {
-	net := "tcp"
-	if t.Socket() != "" {
-		net = "unix"
-	}
-	return t.User() + "@" + net + "(" + t.Address() + ")/"
 }
 
 // look finds the topology as it is now.
