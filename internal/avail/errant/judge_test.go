@@ -186,6 +186,8 @@ func TestMakePlan(t *testing.T) {
 		{"MariaDB whose source still has it", late, change(from, func(r *Reading) { r.Gone = "0-1-8" }), []Transaction{rows}, "", false, MethodForget, "forgets", 8},
 		{"MariaDB that knows nothing of a domain", maria, change(from, func(r *Reading) { r.Gone = "0-1-8,5-1-1" }), []Transaction{rows}, "", false, "", "begin behind 5-1-1", 0},
 		{"a group's number that the source lost", mysqlReading("R", "S:1-9,X:7"), change(source, func(r *Reading) { r.Groups = []string{uuids["X"]} }), []Transaction{rows}, "", true, MethodRebuild, "gives their numbers", 0},
+		{"the end of an XA transaction", replica, source, []Transaction{{Changes: []Change{}, Statements: []string{"XA COMMIT X'78',X'',1"}}}, "", false, MethodRebuild, "had prepared (XA COMMIT X'78',X'',1)", 0},
+		{"an XA transaction that was rolled back", replica, source, []Transaction{{Changes: []Change{}, Statements: []string{"XA ROLLBACK X'78',X'',1"}}}, "", false, MethodEmpty, "", 2},
 		{"purged", replica, source, nil, "its binary logs are gone", false, MethodRebuild, "nobody can say", 0},
 		{"a source that is a replica", replica, change(source, func(r *Reading) { r.Channels = replica.Channels }), nil, "", false, "", "name the primary", 0},
 		{"a source that is read only", replica, change(source, func(r *Reading) { r.ReadOnly = true }), nil, "", false, "", "read only", 0},

@@ -164,6 +164,9 @@ func MakePlan(v *Verdict, replica, source *Reading, w Wanted, now time.Time) (Pl
 func (p *Plan) harm(v *Verdict) string {
 	for _, part := range v.Errant() {
 		for _, t := range part.Transactions {
+			if len(t.Changes) == 0 && slices.ContainsFunc(t.Statements, commitsPrepared) {
+				return fmt.Sprintf("only a rebuild helps for certain, because %s committed what another transaction had prepared (%s), and nobody can say here what that changed", t.GTID, t.Statements[0])
+			}
 			for _, c := range t.Changes {
 				name := c.Table
 				if c.Other != "" {
@@ -191,6 +194,14 @@ func (p *Plan) harm(v *Verdict) string {
 	slices.Sort(p.Tables)
 	return ""
 }
+
+// commitsPrepared reports whether a statement commits an XA transaction.
+func commitsPrepared(statement string) bool {
+	return strings.HasPrefix(strings.ToUpper(strings.Join(strings.Fields(statement), " ")), "XA COMMIT")
+}
+
+// prepared is what a transaction's statements have that was only prepared.
+const prepared = "XA PREPARE"
 
 // tends reports whether statements only look after tables, and change neither rows nor definitions nor accounts.
 func tends(statements []string) bool {

@@ -174,14 +174,14 @@ func (p *Plan) undo(v *Verdict, replica *Reading, w Wanted) {
 	if p.Equal || len(p.Tables) == 0 {
 		return
 	}
-	var list []Transaction
+	var list []Transaction // none that is only prepared: its rows are not there
 	for _, part := range v.Errant() {
 		for _, t := range part.Transactions {
 			if slices.ContainsFunc(t.Changes, Change.OfRows) {
 				list = append(list, t)
 			}
 		}
-		if part.Unseen != "" {
+		if part.Unseen != "" || slices.ContainsFunc(part.Transactions, func(t Transaction) bool { return slices.Contains(t.Statements, prepared) }) {
 			return
 		}
 	}

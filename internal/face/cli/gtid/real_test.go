@@ -97,6 +97,15 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.OK, append(repair, "--plan", saved, "--yes"), "done; journal: "+journals)
 			wants(fault.OK, errantArgs, "it has nothing that the others have not")
 			wants(fault.OK, append(repair, "--yes"), "plan: nothing")
+			run(db2, "XA START 'x'", "INSERT INTO shop.o VALUES (9)", "XA END 'x'", "XA PREPARE 'x'")
+			wants(fault.Differs, errantArgs, "insert shop.o: 1 row", "      XA PREPARE\n")
+			if _, text := call(t, append(repair, "--dry-run")...); strings.Contains(text, "binlog undo") || !strings.Contains(text, "plan: ") {
+				t.Errorf("got %s, want nothing about setting back what is only prepared", text)
+			}
+			run(db2, "XA COMMIT 'x'")
+			wants(fault.Differs, errantArgs, "      XA COMMIT X'78'")
+			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps for certain, because", "had prepared (XA COMMIT X'78'")
+			wants(fault.OK, append(repair, "--yes", "--rows-equal"), "done")
 			run(db2, "ALTER TABLE shop.o ADD v INT")
 			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps, because", "(alter shop.o)")
 			wants(fault.Differs, errantArgs, "alter shop.o")
