@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -237,6 +238,7 @@ func (p *pair) order(what string, before mysql.BinlogState) {
 
 // TestInterruptedStop: a STOP that its session no longer waits for goes on in the server. What is put in order waits for its end.
 func TestInterruptedStop(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "mariadb")
 	p.strict(false)
 	p.run(onReplica, "INSERT INTO shop.o VALUES (50, 1)", "DELETE FROM shop.o WHERE id = 50")
@@ -337,4 +339,36 @@ func TestKilledInReset(t *testing.T) {
 			t.Errorf("got %+v, want a channel that stands", r.Channels[0])
 		}
 	})
+}
+
+// TestSleepingSession: a repair's session that the network left behind, with its lock, is ended before anything is put in order.
+func TestSleepingSession(t *testing.T) {
+	t.Parallel()
+	n := sandboxtest.Lend(t, "mariadb")
+	left, c := sandboxtest.Connect(t, n), sandboxtest.Connect(t, n)
+	for _, s := range left.Server.LockWrites(lockPatience) {
+		if err := left.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started, err := read.Started(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Keeper{Dir: t.TempDir(), Command: "risso gtid back"}
+	loan, err := k.standing(never).Borrow(k.Dir, sandboxtest.Target(t, n), c.Server, started, Standing{"replica", nil, Session{left.Server.ConnectionID, started}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := loan.Return(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	} else {
+		conn.Close()
+	}
+	if err := left.Exec(t.Context(), "DO 1"); err == nil {
+		t.Error("the session that was left still works")
+	}
+	if err := c.Exec(t.Context(), "CREATE DATABASE unlocked"); err != nil {
+		t.Errorf("its lock: %v", err)
+	}
 }

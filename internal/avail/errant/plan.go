@@ -33,7 +33,7 @@ const mostEmpty = 10_000
 // Pin is which server a plan is for.
 type Pin struct {
 	Name     string `json:"name"`
-	Identity string `json:"identity"` // server_uuid; MariaDB: domain and server_id
+	Identity string `json:"identity"` // server_uuid; MariaDB: domain, server_id, and where it runs
 }
 
 // Step is what is done on one server.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -284,6 +285,7 @@ func (p *pair) race() {
 
 // TestRepairMariaDB: a replica forgets, and nothing that happens in the midst leaves it standing.
 func TestRepairMariaDB(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "mariadb")
 	p.run(onReplica, "SET GLOBAL gtid_strict_mode = OFF", "INSERT INTO shop.o VALUES (11, 1)", "DELETE FROM shop.o WHERE id = 11")
 	p.run(onSource, "INSERT INTO shop.o VALUES (3, 1)", "INSERT INTO shop.o VALUES (4, 1)") // with the numbers that the replica used
@@ -331,6 +333,7 @@ func TestRepairMariaDB(t *testing.T) {
 	if v, r, _ := p.judge(); len(v.Parts) > 0 || r.Channels[0].Status.IORunning != "No" || r.Channels[0].SQLRunning {
 		t.Errorf("a replica that stood: got %+v, %+v, want it to stand, with nothing errant", v, r.Channels)
 	}
+	p.current()
 	p.origins()
 	p.acknowledges()
 	p.deleted()
@@ -403,6 +406,21 @@ func (p *pair) deleted() {
 	p.run(onReplica, "STOP SLAVE", "SET GLOBAL gtid_slave_pos = '"+p.text(onReplica, "SELECT REGEXP_REPLACE(@@gtid_slave_pos, ',?5-[0-9]+-[0-9]+,?', '')")+"'", "START SLAVE")
 }
 
+// current: a replica that asks for what comes behind its own last transaction (MASTER_USE_GTID = current_pos), and which its source therefore refuses, replicates again.
+func (p *pair) current() {
+	p.t.Helper()
+	p.run(onReplica, "CHANGE MASTER TO MASTER_USE_GTID = current_pos", "SET GLOBAL gtid_strict_mode = OFF", "INSERT INTO shop.o VALUES (18, 1)", "DELETE FROM shop.o WHERE id = 18", "START SLAVE")
+	await.Until(p.t, func() bool {
+		_, r, _ := p.judge()
+		return len(r.Channels) == 1 && r.Channels[0].Status.IO.Number == errno.BinlogUnreadable
+	}, "the source refuses the replica")
+	if _, err := p.carry(p.t.Context(), p.plan(equal), nil); err != nil {
+		p.t.Fatal(err)
+	}
+	p.clean(19, "1,2,3,4,5,6,7,8,9,10,19")
+	p.run(onReplica, "STOP SLAVE", "CHANGE MASTER TO MASTER_USE_GTID = slave_pos")
+}
+
 // origins: after a repair the server says that it stands where it stands as a replica, though its log had transactions of another origin with a lower number.
 func (p *pair) origins() {
 	p.t.Helper()
@@ -446,6 +464,7 @@ func (p *pair) purged() {
 
 // TestAhead: a replica that has what its source is still committing, because another one has not acknowledged it, is ahead and not errant.
 func TestAhead(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "mysql-9.7", "plugin_load_add=semisync_source.so")
 	p.run(onSource, "SET GLOBAL rpl_semi_sync_source_timeout = 3600000", "SET GLOBAL rpl_semi_sync_source_wait_no_replica = ON", "SET GLOBAL rpl_semi_sync_source_enabled = ON")
 	blocked := sandboxtest.Connect(t, p.nodes[onSource])
