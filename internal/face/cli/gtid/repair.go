@@ -182,10 +182,14 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 		}
 		a.Saved = f.save
 		return f.answer(s, a)
-	case !f.yes && !screen.Confirmed(s):
-		return fault.New(fault.Failed, "", errors.New("not confirmed: nothing was changed"))
 	}
 	keeper := keeper(f.state, e.replica.target)
+	if err := keeper.Left(ctx, e.replica.target); err != nil {
+		return err
+	}
+	if !f.yes && !screen.Confirmed(s) {
+		return fault.New(fault.Failed, "", errors.New("not confirmed: nothing was changed"))
+	}
 	diary, err := change.NewDiary(keeper.Dir, "repair")
 	if err != nil {
 		return err
@@ -196,6 +200,9 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 		return err
 	}
 	a.Done, err = p.Carry(ctx, errant.Doing{Replica: e.replica.target.WithPatience(answerPatience), Source: e.source.target.WithPatience(answerPatience), Note: diary.Note, Patience: repairPatience, Keeper: keeper})
+	if err != nil && ctx.Err() != nil { // of an interrupted command no more is told than that
+		fmt.Fprintln(s.Err, "risso:", err)
+	}
 	return errors.Join(err, f.answer(s, a))
 }
 
