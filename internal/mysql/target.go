@@ -148,6 +148,15 @@ func (t Target) String() string {
 	return t.cfg.User + "@" + t.cfg.Addr
 }
 
+// Again is a DSN for people to use again: without the password, which is in their option file.
+func (t Target) Again() string {
+	net := "tcp"
+	if t.Socket() != "" {
+		net = "unix"
+	}
+	return t.User() + "@" + net + "(" + t.Address() + ")/"
+}
+
 // WithFallback fills in what the target leaves open from defaults, as the mysql clients do.
 func (t Target) WithFallback(d Defaults) Target {
 	cfg := t.cfg.Clone()

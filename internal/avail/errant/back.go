@@ -147,7 +147,7 @@ func (s Session) ended(ctx context.Context, c *mysql.Conn) error {
 		return fmt.Errorf("ask whether the session of the repair still works: %w", err)
 	}
 	for _, row := range list {
-		if row["Id"] != fmt.Sprint(s.ID) {
+		if row["Id"] != fmt.Sprint(s.ID) || s.ID == c.Server.ConnectionID { // after a restart it may be this one
 			continue
 		}
 		if row["Command"] == "Sleep" {

@@ -1,6 +1,7 @@
 package errant
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,11 @@ func Judge(q Question) (Verdict, error) {
 		v.Unknown = "GTIDs are off on " + r.Name + ": its transactions have no names by which they could be compared; risso checksum compares rows"
 		return v, nil
 	}
+	for _, ch := range r.Channels {
+		if ch.Status.IORunning == "No" || ch.Status.SQLRunning == "No" {
+			v.Notes = append(v.Notes, "replication stands on "+r.Name+because(ch.LastError)+"; risso gtid back tells whether a repair left it so")
+		}
+	}
 	if r.Server.ByDomain() {
 		if !r.Logs {
 			v.Notes = append(v.Notes, "log_slave_updates is off, or log_bin: what "+r.Name+" applied is not in its binary log, only what was written there")
@@ -125,6 +131,13 @@ func Judge(q Question) (Verdict, error) {
 		return v, judgeUp(&v, r, q)
 	}
 	return v, judgeDown(&v, r, q)
+}
+
+func because(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
 }
 
 // judgeUp compares with a source that was read after the replica.
@@ -163,10 +176,9 @@ func judgeUp(v *Verdict, r *Reading, q Question) error {
 		e.Set = e.Set.Subtract(owned)
 		v.add(KindAhead, Certain, ahead, source.Name+" has written them and is just committing them: with semi-synchronous replication (AFTER_SYNC) a replica may have a transaction first")
 	}
-	if e, err = v.perhaps(e, source); err != nil {
+	if e, err = v.perhaps(v.elsewhere(e, r, append([]Reading{*source}, q.Also...)), r, source); err != nil {
 		return err
 	}
-	e = v.elsewhere(e, r, append([]Reading{*source}, q.Also...))
 	if source.Follows(r) {
 		e = v.part(e, r.own, KindAhead, Likely, "they were committed on "+r.Name+" itself; "+source.Name+" replicates from there, too, and has not applied them yet")
 	}
@@ -205,26 +217,32 @@ func (v *Verdict) elsewhere(e mysql.Errant, r *Reading, asked []Reading) mysql.E
 	return v.part(e, rest.ofSource, KindUnknown, Unsure, why)
 }
 
-// perhaps takes those out that a MariaDB may have had as a replica, or before its binary log was made anew, as after a restore: its position is beyond them,
-// and its gtid_binlog_state has none of their server.
-func (v *Verdict) perhaps(e mysql.Errant, source *Reading) (mysql.Errant, error) {
+// perhaps takes those out that a MariaDB source may have had, though its gtid_binlog_state has none of their server: as a replica, or before its binary log was
+// made anew, as after a restore, for its position is beyond them; or in a domain that it knows nothing of, which may have been deleted there.
+func (v *Verdict) perhaps(e mysql.Errant, r, source *Reading) (mysql.Errant, error) {
 	if len(e.State) == 0 {
 		return e, nil
 	}
 	position, err := mysql.ParseBinlogState(source.Position)
-	if err != nil {
+	state, serr := mysql.ParseBinlogState(source.Executed)
+	if err = errors.Join(err, serr); err != nil {
 		return e, err
 	}
-	maybe := mysql.Errant{Object: e.Object, Theirs: e.Theirs, State: mysql.BinlogState{}}
-	rest := mysql.Errant{Object: e.Object, Theirs: e.Theirs, State: mysql.BinlogState{}}
+	var had, deleted, rest = e, e, e
+	had.State, deleted.State, rest.State = mysql.BinlogState{}, mysql.BinlogState{}, mysql.BinlogState{}
 	for o, n := range e.State {
-		if _, known := e.Theirs[o]; !known && position.Farthest(o.Domain) >= n {
-			maybe.State[o] = n
-		} else {
+		_, known := e.Theirs[o]
+		switch {
+		case !known && position.Farthest(o.Domain) >= n:
+			had.State[o] = n
+		case state.Farthest(o.Domain) == 0 && position.Farthest(o.Domain) == 0 && !r.own("", o.Server):
+			deleted.State[o] = n
+		default:
 			rest.State[o] = n
 		}
 	}
-	v.add(KindErrant, Likely, maybe, source.Name+" has not got them in its binary log; but as a replica it came farther in this domain (gtid_slave_pos), so that it may have had them before its log began")
+	v.add(KindErrant, Likely, had, source.Name+" has not got them in its binary log; but as a replica it came farther in this domain (gtid_slave_pos), so that it may have had them before its log began")
+	v.add(KindErrant, Likely, deleted, source.Name+" knows nothing of this domain; it may have had it, and deleted it (FLUSH BINARY LOGS DELETE_DOMAIN_ID): then delete it on "+r.Name+", too")
 	return rest, nil
 }
 

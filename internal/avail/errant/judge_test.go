@@ -82,6 +82,8 @@ func TestJudge(t *testing.T) {
 	wasReplica := mariaReading("S", "0-1-20")
 	wasReplica.Position = "0-9-15"
 	up := func(r Reading) *Reading { return &r }
+	inGroup := mysqlReading("S", "S:1-9,X:1-6")
+	inGroup.Groups = []string{uuids["X"], "AUTOMATIC"}
 	several := func(r Reading, received string) Reading {
 		r.Channels = append(r.Channels, read.ReplicaChannel{Name: "o", SourceUUID: uuids["O"], SourceID: "3", Received: long(received)})
 		return r
@@ -121,6 +123,15 @@ func TestJudge(t *testing.T) {
 		{"MariaDB, the same number", Question{Replica: mariaReading("R", "0-2-9"), Source: up(mariaReading("S", "0-1-9"))}, "errant certain 0-2-9", ""},
 		{"MariaDB, lost by the source", Question{Replica: mariaReading("R", "0-1-12"), Source: up(mariaReading("S", "0-1-9"))}, "errant certain 0-1-12", "has lost them"},
 		{"MariaDB, a source whose log begins late", Question{Replica: mariaReading("R", "0-1-12,0-9-15,0-2-16"), Source: &wasReplica}, "errant likely 0-9-15; errant certain 0-2-16", "gtid_slave_pos"},
+		{"MariaDB, a domain that the source deleted", Question{Replica: mariaReading("R", "0-1-12,5-1-7,6-9-2,7-2-3"), Source: up(mariaReading("S", "0-1-12"))}, "errant likely 5-1-7,6-9-2; errant certain 7-2-3", "DELETE_DOMAIN_ID"},
+		{"it was the primary, and others have what it wrote", Question{Replica: mysqlReading("R", "R:1-100,S:1-8"), Source: up(mysqlReading("S", "R:1-100,S:1-9"))}, "", ""},
+		{"it was the primary, and wrote one more before it died", Question{Replica: mysqlReading("R", "R:1-101,S:1-8"), Source: up(mysqlReading("S", "R:1-100,S:1-9"))}, "errant certain R:101", ""},
+		{"below a source that is a replica, and late", Question{Replica: mysqlReading("R", "X:1-90,S:1-8"), Source: up(mysqlReading("S", "X:1-99,S:1-8"))}, "", ""},
+		{"an interval in the midst", Question{Replica: mysqlReading("R", "S:1-9,R:5"), Source: up(mysqlReading("S", "S:1-9,R:1-4:6-9"))}, "errant certain R:5", ""},
+		{"the last number that there is", Question{Replica: mysqlReading("R", "S:1-9,R:9223372036854775806"), Source: up(mysqlReading("S", "S:1-9"))}, "errant certain R:9223372036854775806", ""},
+		{"the number of a group that the source is in", Question{Replica: mysqlReading("R", "S:1-9,X:7"), Source: up(inGroup)}, "errant certain X:7", "has lost them"},
+		{"MariaDB whose server_id was another one", Question{Replica: mariaReading("R", "0-1-8,0-77-5"), Source: up(mariaReading("S", "0-77-5,0-1-9"))}, "", ""},
+		{"MariaDB, a domain of its own", Question{Replica: mariaReading("R", "0-1-8,2-2-5"), Source: up(mariaReading("S", "0-1-9"))}, "errant certain 2-2-5", "committed on R itself"},
 		{"MariaDB, down", Question{Replica: mariaReading("R", "0-1-12,0-2-13,0-7-14"), Others: []Reading{mariaReading("O", "0-1-10")}}, "errant certain 0-2-13; ahead likely 0-1-12; unknown not known 0-7-14", ""},
 		{"MariaDB, down, alone", Question{Replica: mariaReading("R", "0-1-12,0-2-13")}, "errant likely 0-2-13", "no other server was asked"},
 	} {
@@ -174,6 +185,9 @@ func TestMakePlan(t *testing.T) {
 		{"MariaDB whose source has purged what it received", late, change(from, func(r *Reading) { r.Gone = "0-1-9" }), []Transaction{rows}, "", false, "", "let it apply that first", 0},
 		{"MariaDB whose source still has it", late, change(from, func(r *Reading) { r.Gone = "0-1-8" }), []Transaction{rows}, "", false, MethodForget, "forgets", 8},
 		{"MariaDB that knows nothing of a domain", maria, change(from, func(r *Reading) { r.Gone = "0-1-8,5-1-1" }), []Transaction{rows}, "", false, "", "begin behind 5-1-1", 0},
+		{"a group's number that the source lost", mysqlReading("R", "S:1-9,X:7"), change(source, func(r *Reading) { r.Groups = []string{uuids["X"]} }), []Transaction{rows}, "", true, MethodRebuild, "gives their numbers", 0},
+		{"the end of an XA transaction", replica, source, []Transaction{{Changes: []Change{}, Statements: []string{"XA COMMIT X'78',X'',1"}}}, "", false, MethodRebuild, "had prepared (XA COMMIT X'78',X'',1)", 0},
+		{"an XA transaction that was rolled back", replica, source, []Transaction{{Changes: []Change{}, Statements: []string{"XA ROLLBACK X'78',X'',1"}}}, "", false, MethodEmpty, "", 2},
 		{"purged", replica, source, nil, "its binary logs are gone", false, MethodRebuild, "nobody can say", 0},
 		{"a source that is a replica", replica, change(source, func(r *Reading) { r.Channels = replica.Channels }), nil, "", false, "", "name the primary", 0},
 		{"a source that is read only", replica, change(source, func(r *Reading) { r.ReadOnly = true }), nil, "", false, "", "read only", 0},
@@ -196,7 +210,7 @@ func TestMakePlan(t *testing.T) {
 		for _, p := range v.Errant() {
 			p.Transactions, p.Unseen = c.did, c.unseen
 		}
-		p, err := MakePlan(&v, &c.replica, &c.source, Wanted{RowsEqual: c.equal}, time.Now())
+		p, err := MakePlan(&v, &c.replica, &c.source, Wanted{RowsEqual: c.equal, Replica: "R", Source: "S"}, time.Now())
 		text := p.Because
 		if err != nil {
 			text = err.Error()

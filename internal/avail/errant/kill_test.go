@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -150,8 +151,8 @@ func (p *pair) lineage() mysql.BinlogState {
 	return s
 }
 
-// kill lets another process carry the plan out, which kills itself, and puts in order what it leaves.
-func (p *pair) kill(step int, w Wanted, what string) {
+// kill9 lets another process carry the plan out, which kills itself before a step.
+func (p *pair) kill9(step int, w Wanted, what string) {
 	p.t.Helper()
 	forget := ""
 	if w.Forget {
@@ -162,6 +163,12 @@ func (p *pair) kill(step int, w Wanted, what string) {
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		p.t.Fatalf("%s: got %v: %s", what, err, out)
 	}
+}
+
+// kill is kill9, and puts in order what it leaves.
+func (p *pair) kill(step int, w Wanted, what string) {
+	p.t.Helper()
+	p.kill9(step, w, what)
 	if w.Forget || p.c[onReplica].Server.ByDomain() {
 		if step < 6 { // past the first step and short of the last one, the next repair says so
 			if _, err := p.carry(p.t.Context(), p.plan(w), nil); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "run risso gtid back") {
@@ -231,6 +238,7 @@ func (p *pair) order(what string, before mysql.BinlogState) {
 
 // TestInterruptedStop: a STOP that its session no longer waits for goes on in the server. What is put in order waits for its end.
 func TestInterruptedStop(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "mariadb")
 	p.strict(false)
 	p.run(onReplica, "INSERT INTO shop.o VALUES (50, 1)", "DELETE FROM shop.o WHERE id = 50")
@@ -276,4 +284,91 @@ func TestInterruptedStop(t *testing.T) {
 	}
 	p.run(onSource, "INSERT INTO shop.o VALUES (4, 1)")
 	p.reach("1,2,3,4")
+}
+
+// TestKilledInReset: the repair is killed just behind RESET, and the server dies, too, or somebody writes. A MariaDB goes on; a MySQL that has anything by then is not
+// let to replicate.
+func TestKilledInReset(t *testing.T) {
+	const reset = 3 // the step
+	dies := func(p *pair) {
+		t.Helper()
+		if err := p.nodes[onReplica].Kill(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		<-p.nodes[onReplica].Ended()
+		if err := p.nodes[onReplica].Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.c[onReplica] = sandboxtest.Connect(t, p.nodes[onReplica])
+	}
+	errantOne := func(p *pair) {
+		t.Helper()
+		p.strict(false)
+		p.run(onReplica, "SET GLOBAL read_only = 0", "INSERT INTO shop.o VALUES (50, 1)", "DELETE FROM shop.o WHERE id = 50")
+	}
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		p := newPair(t, "mariadb")
+		errantOne(p)
+		p.kill9(reset+1, equal, "behind RESET")
+		dies(p)
+		if _, err := p.keeper.Back(t.Context(), p.target(onReplica), false); err != nil {
+			t.Fatal(err)
+		}
+		p.clean(3, "1,2,3")
+	})
+	t.Run("mysql-9.7", func(t *testing.T) {
+		t.Parallel()
+		p := newPair(t, "mysql-9.7")
+		errantOne(p)
+		forget := Wanted{RowsEqual: true, Forget: true}
+		p.kill9(reset, forget, "before RESET")
+		dies(p)
+		if _, err := p.keeper.Back(t.Context(), p.target(onReplica), false); err != nil {
+			t.Fatal(err)
+		}
+		if v, _, _ := p.judge(); len(v.Errant()) != 1 {
+			t.Errorf("before RESET: got %+v, want what was errant before", v)
+		}
+		p.kill9(reset+1, forget, "behind RESET")
+		p.run(onReplica, "SET GLOBAL super_read_only = 0", "SET GLOBAL read_only = 0", "CREATE DATABASE other")
+		if _, err := p.keeper.Back(t.Context(), p.target(onReplica), false); !errors.Is(err, ErrSurprise) || !strings.Contains(err.Error(), "it must not replicate like this") {
+			t.Errorf("somebody wrote: got %v", err)
+		}
+		if _, r, _ := p.judge(); r.Channels[0].SQLRunning || r.Channels[0].Status.IORunning != "No" {
+			t.Errorf("got %+v, want a channel that stands", r.Channels[0])
+		}
+	})
+}
+
+// TestSleepingSession: a repair's session that the network left behind, with its lock, is ended before anything is put in order.
+func TestSleepingSession(t *testing.T) {
+	t.Parallel()
+	n := sandboxtest.Lend(t, "mariadb")
+	left, c := sandboxtest.Connect(t, n), sandboxtest.Connect(t, n)
+	for _, s := range left.Server.LockWrites(lockPatience) {
+		if err := left.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started, err := read.Started(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Keeper{Dir: t.TempDir(), Command: "risso gtid back"}
+	loan, err := k.standing(never).Borrow(k.Dir, sandboxtest.Target(t, n), c.Server, started, Standing{"replica", nil, Session{left.Server.ConnectionID, started}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := loan.Return(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	} else {
+		conn.Close()
+	}
+	if err := left.Exec(t.Context(), "DO 1"); err == nil {
+		t.Error("the session that was left still works")
+	}
+	if err := c.Exec(t.Context(), "CREATE DATABASE unlocked"); err != nil {
+		t.Errorf("its lock: %v", err)
+	}
 }

@@ -34,7 +34,7 @@ const mostEmpty = 10_000
 // Pin is which server a plan is for.
 type Pin struct {
 	Name     string `json:"name"`
-	Identity string `json:"identity"` // server_uuid; MariaDB: domain and server_id
+	Identity string `json:"identity"` // server_uuid; MariaDB: domain, server_id, and where it runs
 }
 
 // Step is what is done on one server.
@@ -84,6 +84,8 @@ type Plan struct {
 type Wanted struct {
 	RowsEqual bool      // somebody has compared rows and definitions, and they are equal
 	Forget    bool      // the replica is to forget also if the primary could have empty transactions
+	Replica   string    // as --dsn takes it, for commands that are printed
+	Source    string    // likewise
 	Between   []Reading // of a replica in a chain: its source, that one's source, and so on, up to one that replicates from the primary
 }
 
@@ -152,7 +154,7 @@ func MakePlan(v *Verdict, replica, source *Reading, w Wanted, now time.Time) (Pl
 		p.After = append(p.After, rebuild(replica, source))
 		return p, nil
 	}
-	p.undo(v, replica)
+	p.undo(v, replica, w)
 	if w.Forget || replica.Server.ByDomain() {
 		return p, p.forget(replica, source, w)
 	}
@@ -168,6 +170,9 @@ func rebuild(replica, source *Reading) string {
 func (p *Plan) harm(v *Verdict) string {
 	for _, part := range v.Errant() {
 		for _, t := range part.Transactions {
+			if len(t.Changes) == 0 && slices.ContainsFunc(t.Statements, commitsPrepared) {
+				return fmt.Sprintf("only a rebuild helps for certain, because %s committed what another transaction had prepared (%s), and nobody can say here what that changed", t.GTID, t.Statements[0])
+			}
 			for _, c := range t.Changes {
 				name := c.Table
 				if c.Other != "" {
@@ -195,6 +200,14 @@ func (p *Plan) harm(v *Verdict) string {
 	slices.Sort(p.Tables)
 	return ""
 }
+
+// commitsPrepared reports whether a statement commits an XA transaction.
+func commitsPrepared(statement string) bool {
+	return strings.HasPrefix(strings.ToUpper(strings.Join(strings.Fields(statement), " ")), "XA COMMIT")
+}
+
+// prepared is what a transaction's statements have that was only prepared.
+const prepared = "XA PREPARE"
 
 // tends reports whether statements only look after tables, and change neither rows nor definitions nor accounts.
 func tends(statements []string) bool {

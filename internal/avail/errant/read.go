@@ -27,6 +27,7 @@ type Reading struct {
 	Replicas int                   `json:"-"` // sessions that read its binary log; -1: it does not tell
 	Gone     string                `json:"-"` // MariaDB: where its oldest binary log begins, as a position; only AskGone reads it
 	Groups   []string              `json:"-"` // MySQL: UUIDs that it numbers transactions by as a member of a group
+	SemiSync read.SemiSync         `json:"-"`
 	UUID     string                `json:"uuid,omitempty"`
 	ServerID uint32                `json:"server_id"`
 	Off      bool                  `json:"-"` // it does not use GTIDs
@@ -65,6 +66,9 @@ func Read(ctx context.Context, name string, c *mysql.Conn) (Reading, error) {
 		if set, err := mysql.ParseGTIDSet(ch.Received); err == nil && !set.ByDomain() {
 			r.Received = r.Received.Union(set)
 		}
+	}
+	if r.SemiSync, err = read.SemiSyncNow(ctx, c); err != nil {
+		return r, fmt.Errorf("%s: ask about semi-synchronous replication: %w", name, err)
 	}
 	if r.Replicas, err = readers(ctx, c); err != nil {
 		return r, fmt.Errorf("%s: ask how many replicate from it: %w", name, err)

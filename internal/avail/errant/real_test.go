@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -284,6 +285,7 @@ func (p *pair) race() {
 
 // TestRepairMariaDB: a replica forgets, and nothing that happens in the midst leaves it standing.
 func TestRepairMariaDB(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "mariadb")
 	p.run(onReplica, "SET GLOBAL gtid_strict_mode = OFF", "INSERT INTO shop.o VALUES (11, 1)", "DELETE FROM shop.o WHERE id = 11")
 	p.run(onSource, "INSERT INTO shop.o VALUES (3, 1)", "INSERT INTO shop.o VALUES (4, 1)") // with the numbers that the replica used
@@ -331,8 +333,92 @@ func TestRepairMariaDB(t *testing.T) {
 	if v, r, _ := p.judge(); len(v.Parts) > 0 || r.Channels[0].Status.IORunning != "No" || r.Channels[0].SQLRunning {
 		t.Errorf("a replica that stood: got %+v, %+v, want it to stand, with nothing errant", v, r.Channels)
 	}
+	p.current()
 	p.origins()
+	p.acknowledges()
+	p.deleted()
 	p.purged()
+}
+
+// acknowledges: a replica is not stopped that the commits of its source wait for.
+func (p *pair) acknowledges() {
+	p.t.Helper()
+	p.run(onSource, "SET GLOBAL rpl_semi_sync_master_timeout = 60000", "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+	p.run(onReplica, "STOP SLAVE IO_THREAD", "SET GLOBAL rpl_semi_sync_slave_enabled = ON", "START SLAVE IO_THREAD", "INSERT INTO shop.o VALUES (17, 1)", "DELETE FROM shop.o WHERE id = 17")
+	await.Until(p.t, func() bool {
+		v, r, s := p.judge()
+		if !r.SemiSync.Replica.InForce || s.SemiSync.Source.Clients != 1 {
+			return false
+		}
+		_, err := MakePlan(&v, &r, &s, equal, time.Now())
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "let another replica acknowledge first") {
+			p.t.Errorf("got %v, want a refusal", err)
+		}
+		return true
+	}, "the replica acknowledges")
+	p.run(onReplica, "SET GLOBAL rpl_semi_sync_slave_enabled = OFF", "STOP SLAVE IO_THREAD", "START SLAVE IO_THREAD")
+	p.run(onSource, "SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+	if _, err := p.carry(p.t.Context(), p.plan(equal), nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// purge lets a server begin a new binary log, and removes the older ones.
+func (p *pair) purge(on int) {
+	p.t.Helper()
+	await.Until(p.t, func() bool {
+		p.run(on, "FLUSH BINARY LOGS")
+		logs, err := mysql.Logs(p.t.Context(), p.c[on])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.run(on, "PURGE BINARY LOGS TO '"+logs[len(logs)-1].Name+"'")
+		gone, err := mysql.GoneGTIDs(p.t.Context(), p.c[on])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		have, err := mysql.ParseGTIDSet(gone)
+		now, nerr := mysql.ParseGTIDSet(p.text(on, "SELECT @@gtid_binlog_pos"))
+		return err == nil && nerr == nil && have.Equal(now)
+	}, "the older binary logs are gone")
+}
+
+// deleted: a domain that the source has deleted is not certainly errant on the replica, and goes there as it is told.
+func (p *pair) deleted() {
+	p.t.Helper()
+	p.run(onSource, "SET gtid_domain_id = 5", "INSERT INTO shop.o VALUES (25, 1)", "SET gtid_domain_id = 0")
+	await.Until(p.t, func() bool { return strings.Contains(p.text(onReplica, "SELECT @@gtid_binlog_state"), "5-") }, "the replica has the domain")
+	p.purge(onSource)
+	p.run(onSource, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (5)")
+	p.purge(onSource)
+	v, r, s := p.judge()
+	if len(v.Parts) != 1 || v.Parts[0].Sure != Likely || !strings.HasPrefix(v.Parts[0].GTIDs, "5-") || !strings.Contains(v.Parts[0].Because, "DELETE_DOMAIN_ID") {
+		p.t.Errorf("got %+v", v)
+	}
+	if _, err := MakePlan(&v, &r, &s, equal, time.Now()); !errors.Is(err, ErrRefused) {
+		p.t.Errorf("got %v, want a refusal", err)
+	}
+	p.purge(onReplica)
+	p.run(onReplica, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (5)")
+	if v, _, _ := p.judge(); len(v.Parts) > 0 {
+		p.t.Errorf("got %+v, want nothing", v)
+	}
+	p.run(onReplica, "STOP SLAVE", "SET GLOBAL gtid_slave_pos = '"+p.text(onReplica, "SELECT REGEXP_REPLACE(@@gtid_slave_pos, ',?5-[0-9]+-[0-9]+,?', '')")+"'", "START SLAVE")
+}
+
+// current: a replica that asks for what comes behind its own last transaction (MASTER_USE_GTID = current_pos), and which its source therefore refuses, replicates again.
+func (p *pair) current() {
+	p.t.Helper()
+	p.run(onReplica, "CHANGE MASTER TO MASTER_USE_GTID = current_pos", "SET GLOBAL gtid_strict_mode = OFF", "INSERT INTO shop.o VALUES (18, 1)", "DELETE FROM shop.o WHERE id = 18", "START SLAVE")
+	await.Until(p.t, func() bool {
+		_, r, _ := p.judge()
+		return len(r.Channels) == 1 && r.Channels[0].Status.IO.Number == errno.BinlogUnreadable
+	}, "the source refuses the replica")
+	if _, err := p.carry(p.t.Context(), p.plan(equal), nil); err != nil {
+		p.t.Fatal(err)
+	}
+	p.clean(19, "1,2,3,4,5,6,7,8,9,10,19")
+	p.run(onReplica, "STOP SLAVE", "CHANGE MASTER TO MASTER_USE_GTID = slave_pos")
 }
 
 // origins: after a repair the server says that it stands where it stands as a replica, though its log had transactions of another origin with a lower number.
@@ -363,16 +449,7 @@ func (p *pair) purged() {
 	if !strings.Contains(shown.Lost, "thrown away, and fetched again from source") {
 		p.t.Errorf("got %q", shown.Lost)
 	}
-	await.Until(p.t, func() bool {
-		p.run(onSource, "FLUSH BINARY LOGS")
-		logs, err := mysql.Logs(p.t.Context(), p.c[onSource])
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		p.run(onSource, "PURGE BINARY LOGS TO '"+logs[len(logs)-1].Name+"'")
-		gone, err := mysql.GoneGTIDs(p.t.Context(), p.c[onSource])
-		return err == nil && gone == p.text(onSource, "SELECT @@gtid_binlog_pos")
-	}, "the source has purged it")
+	p.purge(onSource)
 	v, r, s := p.judge()
 	if err := s.AskGone(p.t.Context(), p.c[onSource]); err != nil {
 		p.t.Fatal(err)
@@ -387,6 +464,7 @@ func (p *pair) purged() {
 
 // TestAhead: a replica that has what its source is still committing, because another one has not acknowledged it, is ahead and not errant.
 func TestAhead(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "mysql-9.7", "plugin_load_add=semisync_source.so")
 	p.run(onSource, "SET GLOBAL rpl_semi_sync_source_timeout = 3600000", "SET GLOBAL rpl_semi_sync_source_wait_no_replica = ON", "SET GLOBAL rpl_semi_sync_source_enabled = ON")
 	blocked := sandboxtest.Connect(t, p.nodes[onSource])

@@ -47,7 +47,7 @@ func (p *Plan) forget(replica, source *Reading, w Wanted) error {
 	case replica.Replicas < 0:
 		return refused("whether %s has replicas of its own is not known: the account may not see other sessions (PROCESS)", replica.Name)
 	case replica.Replicas > 0 && replica.Server.ByDomain():
-		p.below(replica, source)
+		p.below(replica, source, w)
 		return nil
 	case replica.Replicas > 0:
 		return refused("%s has %s that read its binary log and may have taken them: without --forget the primary gets them as empty transactions, which reach all", replica.Name, digits.Counted(replica.Replicas, "session"))
@@ -57,6 +57,9 @@ func (p *Plan) forget(replica, source *Reading, w Wanted) error {
 		return refused("%s is in a group, or was: it gets its transactions from there", replica.Name)
 	}
 	thrown, err := unapplied(replica, w.from(source))
+	if err == nil {
+		err = acknowledged(replica, w.from(source))
+	}
 	if err != nil {
 		return err
 	}
@@ -102,13 +105,13 @@ func (p *Plan) forgetSteps(replica *Reading, rest string) {
 }
 
 // below says in which order a MariaDB and its replicas are repaired: as long as one of them has the transactions, or needs the binary log, it cannot begin anew.
-func (p *Plan) below(replica, source *Reading) {
+func (p *Plan) below(replica, source *Reading, w Wanted) {
 	p.Method = MethodBelow
 	p.Because = fmt.Sprintf("%s has %s that read its binary log and may have taken them: what replicates from it is repaired first, and replicates from %s while its binary log begins anew", replica.Name, digits.Counted(replica.Replicas, "session"), source.Name)
 	p.After = append(p.After,
-		fmt.Sprintf("for each REPLICA of %s, those below it first: risso gtid repair --dsn REPLICA --source %s, then risso replica move REPLICA --below %s", replica.Name, source.Name, source.Name),
-		fmt.Sprintf("then risso gtid repair --dsn %s --source %s", replica.Name, source.Name),
-		fmt.Sprintf("then, for each: risso replica move REPLICA --below %s", replica.Name),
+		fmt.Sprintf("for each REPLICA of %s, those below it first: risso gtid repair --dsn REPLICA --source %s, then risso replica move REPLICA --below %s --dsn %s", replica.Name, w.Source, source.Name, w.Source),
+		fmt.Sprintf("then risso gtid repair --dsn %s --source %s", w.Replica, w.Source),
+		fmt.Sprintf("then, for each: risso replica move REPLICA --below %s --dsn %s", replica.Name, w.Source),
 		"if none of them is a replica, such as a mirror of binary logs, end them and plan again; that of a replica that has moved away ends with the next transactions")
 }
 
@@ -144,6 +147,16 @@ func unapplied(replica, from *Reading) (thrown string, err error) {
 	return thrown, nil
 }
 
+// acknowledged refuses a replica without whose acknowledgements its source's commits would wait while it stands.
+func acknowledged(replica, from *Reading) error {
+	waits := from.SemiSync.Source
+	if !replica.SemiSync.Replica.InForce || !waits.InForce || waits.Clients > waits.Count {
+		return nil
+	}
+	return refused("commits on %s wait for %s, and %s, which would stand for a while, is one of %d that acknowledge: they would wait for it up to %s; let another replica acknowledge first",
+		from.Name, digits.Counted(waits.Count, "acknowledgement"), replica.Name, waits.Clients, digits.Duration(time.Duration(waits.Timeout)*time.Millisecond))
+}
+
 // lostPosition is the transaction that a MariaDB stands at as a replica, if it is one of those that it would forget.
 func (p *Plan) lostPosition(replica *Reading) (string, error) {
 	position, err := mysql.ParseBinlogState(replica.Position)
@@ -159,18 +172,18 @@ func (p *Plan) lostPosition(replica *Reading) (string, error) {
 const mostUndone = 20
 
 // undo says how rows that they changed are set back, where all of them are known and changed nothing else.
-func (p *Plan) undo(v *Verdict, replica *Reading) {
+func (p *Plan) undo(v *Verdict, replica *Reading, w Wanted) {
 	if p.Equal || len(p.Tables) == 0 {
 		return
 	}
-	var list []Transaction
+	var list []Transaction // none that is only prepared: its rows are not there
 	for _, part := range v.Errant() {
 		for _, t := range part.Transactions {
 			if slices.ContainsFunc(t.Changes, Change.OfRows) {
 				list = append(list, t)
 			}
 		}
-		if part.Unseen != "" {
+		if part.Unseen != "" || slices.ContainsFunc(part.Transactions, func(t Transaction) bool { return slices.Contains(t.Statements, prepared) }) {
 			return
 		}
 	}
@@ -185,7 +198,7 @@ func (p *Plan) undo(v *Verdict, replica *Reading) {
 		names = append(names, t.GTID.String())
 	}
 	p.Before = append(p.Before, fmt.Sprintf("if nobody has changed the same rows since, they can be set back without comparing tables, while the binary logs of %s still have the transactions: for each, the newest first (%s), "+
-		"risso binlog undo --dsn %s --gtid GTID; read what it prints, and run it on %s behind SET sql_log_bin = 0, so that it is no errant transaction itself", replica.Name, strings.Join(names, ", "), replica.Name, replica.Name))
+		"risso binlog undo --dsn %s --gtid GTID; read what it prints, and run it on %s behind SET sql_log_bin = 0, so that it is no errant transaction itself", replica.Name, strings.Join(names, ", "), w.Replica, replica.Name))
 }
 
 // Threads is what of a channel works, or would if it had not stopped by an error; what somebody stopped on purpose stays stopped.

@@ -151,6 +151,8 @@ func (s *searcher) event(e *binlogevent.Event) error {
 		err = s.query(e)
 	case e.Type == binlogevent.TypeRowsQuery || e.Type == binlogevent.TypeAnnotateRows:
 		s.statement(binlogevent.StatementText(*e))
+	case e.Type == binlogevent.TypeXAPrepare && len(e.Body) > 0 && e.Body[0] == 0: // else it is committed in one phase
+		s.statement([]byte("XA PREPARE"))
 	}
 	if ended {
 		s.cur.End = e.End
@@ -246,6 +248,9 @@ func (s *searcher) query(e *binlogevent.Event) error {
 		s.cur.User = q.User + "@" + q.Host
 	}
 	if binlogevent.FrameOf(q.Text) != binlogevent.FrameNone {
+		if sqltext.Verb(q.Text) == "XA" && len(s.cur.Changes) == 0 && binlogevent.FrameOf(q.Text) == binlogevent.FrameEnd {
+			s.statement(q.Text) // of what another transaction prepared: nothing else tells it from an empty one
+		}
 		return nil
 	}
 	change, ok := dialectOf(q).ReadChange(string(q.Text))

@@ -131,10 +131,11 @@ func TestRepairChain(t *testing.T) {
 		c.arrives()
 		told := c.repair(fault.Failed, 1, 0, "--yes")
 		at := func(i int) string { return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(c.dsns[i]) }
-		wants(t, told, "plan: its replicas first", "risso gtid repair --dsn REPLICA --source "+at(0)+", then risso replica move REPLICA --below "+at(0), "then risso gtid repair --dsn "+at(1)+" --source "+at(0), "risso replica move REPLICA --below "+at(1))
+		named := func(i int) string { return "'risso@tcp(" + at(i) + ")/'" } // the password is in an option file
+		wants(t, told, "plan: its replicas first", "risso gtid repair --dsn REPLICA --source "+named(0)+", then risso replica move REPLICA --below "+at(0)+" --dsn "+named(0), "then risso gtid repair --dsn "+named(1)+" --source "+named(0), "risso replica move REPLICA --below "+at(1)+" --dsn "+named(0))
 		move := func(below int) {
 			t.Helper()
-			c.risso(fault.OK, "replica", "move", at(2), "--below", at(below), "--yes", "--state", c.state, "--dsn", c.dsns[0], "--dsn", c.dsns[1], "--dsn", c.dsns[2])
+			c.risso(fault.OK, "replica", "move", at(2), "--below", at(below), "--yes", "--state", c.state, "--dsn", c.dsns[0])
 		}
 		wants(t, c.repair(fault.OK, 2, 0, "--yes"), "plan: forget")
 		c.arrives()
@@ -179,7 +180,7 @@ func TestRepairUndone(t *testing.T) {
 			if code != fault.OK || m == nil {
 				t.Fatalf("got %d, %s%s; want how rows are set back", code, out, said)
 			}
-			wants(t, out, "risso binlog undo --dsn ", "SET sql_log_bin = 0")
+			wants(t, out, "risso binlog undo --dsn '"+box.Nodes[1].DSN+"' --gtid GTID", "SET sql_log_bin = 0")
 			list := strings.Split(m[1], ", ")
 			if len(list) != 3 {
 				t.Fatalf("got %v, want three transactions", list)

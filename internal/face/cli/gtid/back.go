@@ -12,7 +12,9 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 type backFlags struct {
@@ -45,10 +47,10 @@ It needs the journals of the repair, which are on the machine where that ran.`,
 }
 
 // keeper keeps the journals of a replica's repair.
-func keeper(state, replica string) errant.Keeper {
-	k := errant.Keeper{Dir: cmp.Or(state, home.State("gtid")), Command: "risso gtid back --dsn " + replica}
+func keeper(state string, replica mysql.Target) errant.Keeper {
+	k := errant.Keeper{Dir: cmp.Or(state, home.State("gtid")), Command: "risso gtid back --dsn " + fleet.ShellWord(replica.Again())}
 	if state != "" {
-		k.Command += " --state " + state
+		k.Command += " --state " + fleet.ShellWord(state)
 	}
 	return k
 }
@@ -59,7 +61,7 @@ func runBack(ctx context.Context, s screen.Streams, f backFlags) error {
 		return err
 	}
 	a := BackAnswer{Server: t.Address(), DryRun: f.dryRun, Left: []errant.Returned{}}
-	left, err := keeper(f.state, a.Server).Back(ctx, t.WithPatience(answerPatience), f.dryRun)
+	left, err := keeper(f.state, t).Back(ctx, t.WithPatience(answerPatience), f.dryRun)
 	if err != nil {
 		return err
 	}

@@ -278,7 +278,7 @@ func writeTransaction(w io.Writer, t errant.Transaction) {
 	for _, text := range t.Statements {
 		fmt.Fprintf(w, "      %s\n", text)
 	}
-	if len(t.Changes) == 0 {
+	if len(t.Changes) == 0 && len(t.Statements) == 0 {
 		fmt.Fprintln(w, "      it is empty")
 	}
 }

@@ -29,6 +29,10 @@ func TestArithmetic(t *testing.T) {
 		{"subtract FILE -", "A:2", "A:1:3,B:1", 0}, {"subtract - -", "", "only one", 2}, {"subset 0-1-5 A:1", "", "no transaction in common", 2}, {"normalize A:5-3", "", "not a GTID", 2}, {"count nothing", "", "not a GTID", 2},
 		{"count 0-1-5", "", "do not tell", 1}, {"subset 0-1-5 0-1-7,1-1-1", "", "", 0}, {"subset 0-1-5 0-2-7", "", "", 0}, {"subset 0-1-9 0-1-7", "", "0-1-9", 1}, {"union 0-1-9,2-1-1 0-1-7", "", "0-1-9,2-1-1", 0}, {"intersect 0-1-9,2-1-1 0-1-7", "", "0-1-7", 0},
 		{"subtract 0-1-5 0-2-5", "", "have diverged", 1}, {"subtract 0-1-5,0-2-7 0-1-5", "", "0-2-7", 0}, {"subset 0-1-5,0-2-3 0-1-5,0-2-7", "", "", 0}, {"union 0-1-5,0-2-7 0-1-6,0-3-1", "", "0-3-1,0-1-6,0-2-7", 0},
+		// What the tests of MySQL's own functions, and orchestrator's of sets, have.
+		{"subset A:1,B:3:2:1 B:1-3,A:1", "", "", 0}, {"subset B:1-3,A:1 A:1,B:3:2:1", "", "", 0}, {"subset A:1,B:3:2:1 B:1:3,A:1", "", "B:2", 1}, {"intersect A:2 B:2,A:1:3", "", "", 0}, {"intersect A:2 B:2,A:1-3", "", "A:2", 0}, {"intersect A:1-3 A:5-7", "", "", 0},
+		{"intersect A:1-3:5-7 A:3-5", "", "A:3:5", 0}, {"intersect A:1-3 A:1:2:3", "", "A:1-3", 0}, {"intersect B:1-3 A:1-3", "", "", 0}, {"union A:1-3 A:1:3", "", "A:1-3", 0}, {"union A:1:3 A:2:4", "", "A:1-4", 0}, {"subtract A:1-3 A:3-5", "", "A:1-2", 0}, {"subtract A:3-5 A:1-3", "", "A:4-5", 0},
+		{"count -", "", "0", 0}, {"count A:1-3:4-5", "", "5", 0}, {"count A:1-3:5-5", "", "4", 0}, {"count A:1-3:5,B:1:3,", "", "6", 0}, {"count A:1-3:5-4", "", "not a GTID", 2}, {"normalize -", "   ,,, , , A:20-30,,,, B:7-8,,  ,,", "A:20-30,B:7-8", 0}, {"normalize -", "   ,,, , ,,  ,,", "", 0}, {"normalize A", "", "not a GTID", 2},
 		{"intersect 0-1-5,0-2-7 0-1-6,0-3-1", "", "0-1-5", 0}, {"normalize 0-2-7,0-1-5", "", "0-1-5,0-2-7", 0}, {"normalize -", "", "", 0},
 	} {
 		var out bytes.Buffer

@@ -2,6 +2,7 @@ package gtid
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -97,6 +98,15 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.OK, append(repair, "--plan", saved, "--yes"), "done; journal: "+journals)
 			wants(fault.OK, errantArgs, "it has nothing that the others have not")
 			wants(fault.OK, append(repair, "--yes"), "plan: nothing")
+			run(db2, "XA START 'x'", "INSERT INTO shop.o VALUES (9)", "XA END 'x'", "XA PREPARE 'x'")
+			wants(fault.Differs, errantArgs, "insert shop.o: 1 row", "      XA PREPARE\n")
+			if _, text := call(t, append(repair, "--dry-run")...); strings.Contains(text, "binlog undo") || !strings.Contains(text, "plan: ") {
+				t.Errorf("got %s, want nothing about setting back what is only prepared", text)
+			}
+			run(db2, "XA COMMIT 'x'")
+			wants(fault.Differs, errantArgs, "      XA COMMIT X'78'")
+			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps for certain, because", "had prepared (XA COMMIT X'78'")
+			wants(fault.OK, append(repair, "--yes", "--rows-equal"), "done")
 			run(db2, "ALTER TABLE shop.o ADD v INT")
 			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps, because", "(alter shop.o)")
 			wants(fault.Differs, errantArgs, "alter shop.o")
@@ -224,6 +234,50 @@ func TestPrivileges(t *testing.T) {
 			ends(fault.OK, "", seen...)
 			ends(fault.OK, "nothing is left", "back", "--dsn", as("forgets", 1), "--state", state)
 		})
+	}
+}
+
+// TestInterrupted: an interrupted repair says how the replica is.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	pair := sandboxtest.Pair(t, "mariadb")
+	db2, locks := sandboxtest.Connect(t, pair.Nodes[1]), sandboxtest.Connect(t, pair.Nodes[1])
+	run := func(c *mysql.Conn, statements ...string) {
+		t.Helper()
+		for _, s := range statements {
+			if err := c.Exec(t.Context(), s); err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+		}
+	}
+	await.Until(t, func() bool {
+		code, _ := call(t, "errant", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN)
+		return code == fault.OK
+	}, "both servers agree")
+	run(db2, "SET GLOBAL read_only = 0", "CREATE DATABASE only", "CREATE TABLE only.t (id INT)")
+	run(locks, "LOCK TABLES only.t WRITE")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out bytes.Buffer
+	cmd := New(screen.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"repair", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN, "--rows-equal", "--yes", "--state", t.TempDir()})
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	await.Until(t, func() bool {
+		n, err := db2.Text(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'FLUSH TABLES%'")
+		return err == nil && n == "1"
+	}, "the repair waits for the lock")
+	cancel()
+	await.Until(t, func() bool { // the server notices that the session is gone
+		n, err := db2.Text(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'FLUSH TABLES%'")
+		return err == nil && n == "0"
+	}, "the lock is not asked for any more")
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(out.String(), "is as it was before") {
+		t.Errorf("got %s, want how the replica is", out.String())
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 )
 
@@ -119,7 +120,7 @@ func runRepair(ctx context.Context, s screen.Streams, f repairFlags) error {
 	if !f.dryRun && f.save == "" && !f.yes && !screen.OnTerminal(s.In) {
 		return fault.New(fault.Usage, "give --yes to run it, --dry-run to see the plan, or --save FILE to keep it", errors.New("nobody is there to say yes"))
 	}
-	v, p, err := e.plan(ctx, errant.Wanted{RowsEqual: f.equal, Forget: f.forget})
+	v, p, err := e.plan(ctx, errant.Wanted{RowsEqual: f.equal, Forget: f.forget, Replica: fleet.ShellWord(e.replica.target.Again()), Source: fleet.ShellWord(e.source.target.Again())})
 	if err != nil {
 		return err
 	}
@@ -181,10 +182,14 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 		}
 		a.Saved = f.save
 		return f.answer(s, a)
-	case !f.yes && !screen.Confirmed(s):
+	}
+	keeper := keeper(f.state, e.replica.target)
+	if err := keeper.Left(ctx, e.replica.target); err != nil {
+		return err
+	}
+	if !f.yes && !screen.Confirmed(s) {
 		return fault.New(fault.Failed, "", errors.New("not confirmed: nothing was changed"))
 	}
-	keeper := keeper(f.state, e.replica.name)
 	diary, err := change.NewDiary(keeper.Dir, "repair")
 	if err != nil {
 		return err
@@ -195,6 +200,9 @@ func (f repairFlags) carryOut(ctx context.Context, s screen.Streams, e ends, a R
 		return err
 	}
 	a.Done, err = p.Carry(ctx, errant.Doing{Replica: e.replica.target.WithPatience(answerPatience), Source: e.source.target.WithPatience(answerPatience), Note: diary.Note, Patience: repairPatience, Keeper: keeper})
+	if err != nil && ctx.Err() != nil { // of an interrupted command no more is told than that
+		fmt.Fprintln(s.Err, "risso:", err)
+	}
 	return errors.Join(err, f.answer(s, a))
 }
 

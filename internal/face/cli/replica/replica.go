@@ -120,18 +120,9 @@ func (c *command) open() error {
 // named is a server for people to name again, by the name that it has here.
 func named(w config.Watched) string {
 	if w.Instance.Name == "" || w.Instance.Name == w.Target.Address() {
-		return dsn(w.Target)
+		return w.Target.Again()
 	}
-	return w.Instance.Name + "=" + dsn(w.Target)
-}
-
-// dsn is a target for people to use again: without its password, which stands in their option file.
-func dsn(t mysql.Target) string {
-	net := "tcp"
-	if t.Socket() != "" {
-		net = "unix"
-	}
-	return t.User() + "@" + net + "(" + t.Address() + ")/"
+	return w.Instance.Name + "=" + w.Target.Again()
 }
 
 // look finds the topology as it is now.
