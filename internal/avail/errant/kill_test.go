@@ -81,7 +81,7 @@ func TestKilled(t *testing.T) {
 	for _, c := range []struct {
 		spec   string
 		forget bool
-	}{{"mariadb", false}, {"mysql-9.7", true}, {"mysql-9.7", false}, {"mysql-5.7", true}} {
+	}{{"mariadb", false}, {"mysql-9.7", true}, {"mysql-9.7", false}} {
 		name := c.spec
 		if c.forget {
 			name += " forgets"
