@@ -234,19 +234,6 @@ func (s Server) ExecutedTransactions() string {
 // ByDomain reports whether GTIDs are by domain, so that a server does not keep which transactions it has had, but the last of each domain and server.
 func (s Server) ByDomain() bool { return s.MariaDB() }
 
-// EmptyTransactions are statements that let a server have transactions as empty ones; "" if it cannot, or there are more than most. Source: MySQL manual,
-// "Skipping Transactions".
-func (s Server) EmptyTransactions(list []GTID, most int) string {
-	if s.MariaDB() || len(list) == 0 || len(list) > most {
-		return ""
-	}
-	var b strings.Builder
-	for _, g := range list {
-		b.WriteString(strings.Join(s.EmptyTransaction(g), "; ") + "; ")
-	}
-	return b.String() + endOfEmpty
-}
-
 // endOfEmpty lets a session number its transactions as usual again.
 const endOfEmpty = "SET GTID_NEXT = 'AUTOMATIC'"
 

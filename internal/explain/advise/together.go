@@ -212,9 +212,6 @@ func startOnly(name string) (start, known bool) {
 
 const errantID = "repl.errant_gtid"
 
-// mostErrant is for how many transactions the statements are written out.
-const mostErrant = 20
-
 // mostListed is how many transactions are counted one by one.
 const mostListed = 1000
 
@@ -229,12 +226,7 @@ func errant(m, source *Member) []Finding {
 	f := Finding{Object: object, Severity: fleet.SeverityWarning, What: "the replica has transactions that its source " + source.Name + " has not: " + extra,
 		Why:      "its rows are others than the source's; if it becomes the source, other replicas ask it for these transactions, and stop if its logs do not have them any more",
 		Evidence: []string{object + " here has " + extra, "on " + source.Name + ": " + shown(source.Later)}, Cost: Cost{Risk: "a failover breaks replicas"},
-		Advice: "risso gtid errant says what they changed, risso gtid repair plans how the replica gets rid of them; then risso checksum --mend makes its rows equal"}
-	if statement := source.EmptyTransactions(numbers, mostErrant); statement != "" {
-		f.Advice += ". The repair lets the source have them as empty transactions. On " + source.Name + ": " + statement
-	} else {
-		f.Advice += ". Where that refuses, make the replica anew from a backup of the source before it may become the source"
-	}
+		Advice: "risso gtid errant says what they changed, risso gtid repair plans how the replica gets rid of them; then risso checksum --mend makes its rows equal; where that refuses, risso replica rebuild, before it may become the source"}
 	if m.ByDomain() {
 		f.Sure, f.Doubt = Likely, "a source that was made from a backup without its binary log does not know what it had"
 	}

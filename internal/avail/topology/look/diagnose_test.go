@@ -462,7 +462,11 @@ func (s *servers) partingDiagnosed() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.run(diagnose.Diagnosis{On: "node0", Statements: s.conns[0].Server.EmptyTransactions(e.Numbers(10), 10)})
+	source := s.conns[0].Server
+	for _, g := range e.Numbers(10) {
+		s.do(0, source.EmptyTransaction(g)...)
+	}
+	s.do(0, source.EndOfEmpty())
 	s.over("repl.errant_gtid", 1)
 	s.remedied("repl.stopped:by_command", 1)
 }
