@@ -304,6 +304,7 @@ func sights() []scenario {
 	}
 	return []scenario{
 		{code: "topology.other_server", is: surprise("other_server"), near: surprise("not_a_replica")},
+		{code: "topology.perhaps_copy", is: surprise("perhaps_copy"), near: surprise("other_server")},
 		{code: "topology.not_a_replica", is: surprise("not_a_replica"), near: surprise("other_server")},
 		{code: "topology.no_address", is: unseen("no_address"), near: unseen("refused")},
 		{code: "topology.not_all_seen", is: func(t top) {

@@ -126,6 +126,13 @@ db2  writable
 db1  primary, writable
 ├─ db2  writable, 0 s behind
 └─ db9  writable, 0 s behind`},
+		{"a copy beside a source that may be dead", world{"db9:3306": made(1).with(func(f *Facts) { f.Hostname = "db9" }), "db2:3306": made(2, 1).with(func(f *Facts) { f.Channels[0].IORunning = "Connecting" })}, []string{"db9:3306", "db2:3306"}, `
+db9  primary, writable
+└─ db2  writable, cannot connect
+! db2:3306 does not receive from its source at db1:3306, where nobody answers; one with the same server_uuid answers at db9:3306`},
+		{"the source itself, under another address", world{"db9:3306": made(1).with(func(f *Facts) { f.Hostname = "db9" }), "db2:3306": made(2, 1)}, []string{"db9:3306", "db2:3306"}, `
+db9  primary, writable
+└─ db2  writable, 0 s behind`},
 		{"another MariaDB with the same server_id and port", world{"db7:3306": made(5).with(noUUID), "db2:3306": made(2, 1).with(noUUID).with(func(f *Facts) { f.Channels[0].SourceServerID = "5" })}, []string{"db2:3306", "db7:3306"}, `
 db1  not seen: nothing listens there
 └─ db2  MariaDB 10.11.9, writable, 0 s behind

@@ -28,6 +28,7 @@ func (d *discovery) resolve() {
 		if source < 0 {
 			source = d.find(e)
 		}
+		d.perhapsCopy(e, source)
 		d.link(e, source, e.by)
 	}
 	for k := range d.waits {
@@ -135,6 +136,23 @@ func (d *discovery) otherServer(e *expected, address string, i int) {
 		Text: fmt.Sprintf("%s tells of %s with %s at %s, where one with %s answers", d.t.Nodes[e.by].Name, what, told, address, is)}
 	if !slices.Contains(d.t.Surprises, s) {
 		d.t.Surprises = append(d.t.Surprises, s)
+	}
+}
+
+// perhapsCopy notes that a replica has lost a source that does not answer at its address from here, either, while a server with its UUID answers elsewhere: the source
+// itself, or a copy of its data directory beside a source that is dead.
+func (d *discovery) perhapsCopy(e *expected, source int) {
+	n := &d.t.Nodes[source]
+	if e.uuid == "" || !n.Seen || n.is(e) || e.channel.Receiving() {
+		return
+	}
+	for _, a := range e.addresses {
+		if _, failed := d.failed[strings.ToLower(a)]; failed {
+			by := d.t.Nodes[e.by].Name
+			d.t.Surprises = append(d.t.Surprises, Surprise{Kind: "perhaps_copy", Node: n.Name, Other: by,
+				Text: fmt.Sprintf("%s does not receive from its source at %s, where nobody answers; one with the same server_uuid answers at %s", by, a, n.Addresses[0])})
+			return
+		}
 	}
 }
 

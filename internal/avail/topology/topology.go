@@ -229,7 +229,7 @@ type Link struct {
 
 // Surprise is something that does not fit together.
 type Surprise struct {
-	Kind  string `json:"kind"` // other_server, not_a_replica, one_address, changed
+	Kind  string `json:"kind"` // other_server, not_a_replica, perhaps_copy, one_address, changed
 	Node  string `json:"node"` // whom it is about
 	Other string `json:"other,omitempty"`
 	Text  string `json:"text"`

@@ -217,8 +217,16 @@ func (p *pair) keyless(spec string) {
 		run(t, p.source, "GRANT SELECT ON performance_schema.* TO least@localhost")
 	}
 	p.level()
-	run(t, p.source, "UPDATE test.keyless SET v = v + 1; INSERT INTO test.t VALUES (9000, 1)")
-	r := p.seen("table.no_key")
+	id := 9000
+	var r lag.Report
+	await.Until(t, func() bool {
+		if id == 9000 || r.State == lag.Level { // before it was looked at, it was through
+			run(t, p.source, fmt.Sprintf("UPDATE test.keyless SET v = v + 1; INSERT INTO test.t VALUES (%d, 1)", id))
+			id++
+		}
+		r = p.look(500*time.Millisecond, true)
+		return len(r.Causes) > 0 && r.Causes[0].Code == "table.no_key"
+	}, "the cause table.no_key: got %+v", &r)
 	c := r.Causes[0]
 	if !strings.Contains(c.Words, "test.keyless") || len(c.Evidence) == 0 || r.State != lag.Behind || r.Seconds == nil || *r.Transactions != 2 {
 		t.Errorf("no key: got %+v", r)

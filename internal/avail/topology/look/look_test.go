@@ -241,20 +241,7 @@ func TestOdd(t *testing.T) {
 				}
 			})
 			copied := func(t *testing.T) {
-				if err := s.box.Nodes[2].Stop(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				id, err := os.ReadFile(filepath.Join(s.box.Nodes[1].Datadir, "auto.cnf"))
-				if err == nil {
-					err = os.WriteFile(filepath.Join(s.box.Nodes[2].Datadir, "auto.cnf"), id, 0o600)
-				}
-				if err == nil {
-					err = s.box.Nodes[2].Start(t.Context())
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.conns[2] = sandboxtest.Connect(t, s.box.Nodes[2])
+				s.copyID(1, 2)
 				got := look.Search([]mysql.Target{s.target(1), s.target(2)}).Discover(t.Context(), []topology.Start{{Address: s.target(1).Address()}, {Address: s.target(2).Address()}})
 				links := 0
 				for _, l := range got.Links {
@@ -289,8 +276,46 @@ func TestOdd(t *testing.T) {
 				}
 				s.do(0, "DROP USER nobody@'%'")
 			})
+			if s.conns[0].Server.HasUUID() {
+				t.Run("a copy of a primary that is gone", s.copyOfPrimary)
+			}
 		})
 	}
+}
+
+// copyID gives a node the server_uuid of another, as a copy of its data directory has it.
+func (s *servers) copyID(from, to int) {
+	s.t.Helper()
+	err := s.box.Nodes[to].Stop(s.t.Context())
+	var id []byte
+	if err == nil {
+		id, err = os.ReadFile(filepath.Join(s.box.Nodes[from].Datadir, "auto.cnf"))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.box.Nodes[to].Datadir, "auto.cnf"), id, 0o600)
+	}
+	if err == nil {
+		err = s.box.Nodes[to].Start(s.t.Context())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.conns[to] = sandboxtest.Connect(s.t, s.box.Nodes[to])
+}
+
+// copyOfPrimary stops the primary beside a copy of it: a replica that cannot connect is not simply taken for one of the copy.
+func (s *servers) copyOfPrimary(t *testing.T) {
+	s.copyID(0, 1)
+	s.do(1, "STOP SLAVE", "RESET SLAVE ALL")
+	if err := s.box.Nodes[0].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, func() bool {
+		got := look.Search([]mysql.Target{s.target(1), s.target(2)}).Discover(t.Context(), []topology.Start{{Address: s.target(1).Address()}, {Address: s.target(2).Address()}})
+		return slices.ContainsFunc(got.Surprises, func(x topology.Surprise) bool {
+			return x.Kind == "perhaps_copy" && x.Node == s.target(1).Address() && x.Other == s.target(2).Address()
+		})
+	}, "that the source's UUID is that of a copy, perhaps")
 }
 
 // TestGalera: three members are found from any, in a box; one that is gone is no member.
