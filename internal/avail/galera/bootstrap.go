@@ -25,6 +25,7 @@ type Node struct {
 	ID       string    `json:"id,omitempty"`       // its UUID in the group when it last ran
 	Problems []string  `json:"problems"`           // files that cannot be read
 	Blank    Blank     `json:"blank,omitempty"`    // why it names no history; "": it does, or has no grastate.dat
+	Logged   Position  `json:"logged_view"`        // of the last view that its error log has
 	// Recovered is where the data of a node are whose grastate.dat names no history, by --wsrep-recover: for people; Galera does not go on from there.
 	Recovered Position `json:"recovered"`
 }
@@ -40,7 +41,7 @@ const (
 // are older than gvwstate.dat.
 func Down(name, datadir, grastate, gvwstate string, before, log []string) Node {
 	l := ReadLog(before, log)
-	n := Node{Name: name, Datadir: datadir, Position: Position{Seqno: -1}, AtLeast: l.AtLeast, ID: l.ID, Recovered: Position{Seqno: -1}}
+	n := Node{Name: name, Datadir: datadir, Position: Position{Seqno: -1}, AtLeast: l.AtLeast, ID: l.ID, Logged: l.View, Recovered: Position{Seqno: -1}}
 	if n.Name == "" {
 		if n.Name = l.Name; n.Name == "" {
 			n.Name = datadir
@@ -79,7 +80,7 @@ func Down(name, datadir, grastate, gvwstate string, before, log []string) Node {
 
 // Running makes a Node of what a member says that answers. At is its address.
 func Running(s *wsrep.Status, at string) Node {
-	n := Node{Name: s.Name, Live: true, Primary: s.Primary(), Position: Position{s.StateUUID, s.Committed}, AtLeast: Position{Seqno: -1}, Recovered: Position{Seqno: -1}, From: "the running server", ID: s.ID}
+	n := Node{Name: s.Name, Live: true, Primary: s.Primary(), Position: Position{s.StateUUID, s.Committed}, AtLeast: Position{Seqno: -1}, Recovered: Position{Seqno: -1}, Logged: Position{Seqno: -1}, From: "the running server", ID: s.ID}
 	switch {
 	case s.StateUUID != wsrep.Undefined:
 	case s.State == wsrep.Inconsistent:
@@ -104,7 +105,7 @@ func Running(s *wsrep.Status, at string) Node {
 
 // Told makes a Node of a position that a person found by --wsrep-recover.
 func Told(name string, p Position) Node {
-	n := Node{Name: name, Position: p, AtLeast: p, From: fromPerson, Recovered: Position{Seqno: -1}}
+	n := Node{Name: name, Position: p, AtLeast: p, From: fromPerson, Recovered: Position{Seqno: -1}, Logged: Position{Seqno: -1}}
 	if p.UUID == wsrep.Undefined {
 		n.Blank, n.Recovered = BlankNew, p
 	}

@@ -124,6 +124,7 @@ type Log struct {
 	ID      string   `json:"id,omitempty"`   // its UUID in the group when it last ran
 	// Synced is where the group was when the node last came to it and was level; known: in a group with a history.
 	Synced  Position `json:"synced"`
+	View    Position `json:"view"`    // of the last view that it logged: views have numbers in the history, too
 	Copying bool     `json:"copying"` // it asked for the state of another, and does not say that it has it
 	Differs bool     `json:"differs"` // the others found that its data differ from theirs
 }
@@ -147,12 +148,13 @@ var (
 	logDiffers   = pattern.Lazy(logTag + `(?:Inconsistency detected|Node consistency compromi[sz]ed|Vote .* is inconsistent with group)`)
 	logName      = pattern.Lazy(logTag + `Server (\S+) (?:connected to cluster at position|synced with group)`)
 	logTime      = pattern.Lazy(`^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]|[0-9]{6}) *[0-9]{1,2}:[0-9]{2}:[0-9]{2}`)
+	logView      = pattern.Lazy(`^\s+id:` + logAt + `\s*$`)
 	logOwn       = pattern.Lazy(logTag + `#+ My UUID: (` + logUUID + `)`)
 )
 
 // ReadLog reads the lines of error logs: first those that ended before the node last took part, in which what was recovered does not count any more.
 func ReadLog(before, lines []string) Log {
-	l := Log{Recovered: Position{Seqno: -1}, AtLeast: Position{Seqno: -1}, Synced: Position{Seqno: -1}}
+	l := Log{Recovered: Position{Seqno: -1}, AtLeast: Position{Seqno: -1}, Synced: Position{Seqno: -1}, View: Position{Seqno: -1}}
 	l.read(before)
 	l.Recovered = Position{Seqno: -1}
 	l.read(lines)
@@ -167,6 +169,12 @@ func (l *Log) read(lines []string) {
 	}
 	group := l.Synced
 	for _, line := range lines {
+		if m := logView().FindStringSubmatch(line); m != nil {
+			if p, err := ParsePosition(m[1]); err == nil && p.Known() {
+				l.View = p
+			}
+			continue
+		}
 		if !strings.Contains(line, "WSREP") && !strings.Contains(line, "[Galera]") {
 			continue
 		}

@@ -36,6 +36,7 @@ func TestForecast(t *testing.T) {
 		{"nothing is cached", at(300), []wsrep.Status{member("a", 1280, -1, wsrep.Synced)}, SST, "no member has anything in its gcache"},
 		{"nobody to ask", at(300), nil, Unknown, "no member of a primary component was seen"},
 		{"another history", Node{Name: "x", Position: Position{historyB, 1200}}, two, SST, "of another history"},
+		{"crashed while it took down a view", Down("x", "/d", grastate(historyA, -1, 0), "", nil, append([]string{"View:", "  id: " + historyA + ":1201", "  status: primary"}, recovered(historyA, 1200)...)), two, IST, "a change of the membership (1201), which is past its position"},
 		{"no data", Node{Name: "x", Position: Position{wsrep.Undefined, -1}}, two, SST, "no data of a cluster"},
 		{"crashed, and not recovered", Node{Name: "x", Datadir: "/d", Position: Position{historyA, -1}, Grastate: &Grastate{}}, two, Unknown, "does not tell where it is; mariadbd --wsrep-recover"},
 		{"crashed, and was far enough once", Node{Name: "x", Position: Position{historyA, -1}, AtLeast: Position{historyA, 1200}, Grastate: &Grastate{}}, two, IST, "it is there at least"},

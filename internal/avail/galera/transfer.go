@@ -92,6 +92,10 @@ func Forecast(n Node, members []wsrep.Status, all bool) Transfer {
 			t.Words += "; it is there at least, so it may have missed fewer. Started without systemd or mysqld_safe, it needs --wsrep-start-position, or all data are copied (SST): " + howToRecover(n)
 			t.Sure = fleet.Likely
 		}
+		if !guess && n.Logged.UUID == t.Position.UUID && n.Logged.Seqno > t.Position.Seqno {
+			t.Words += fmt.Sprintf("; it crashed while it took down a change of the membership (%d), which is past its position: if MariaDB refuses the first start (bogus GTID), start it again, and all data are copied (SST)", n.Logged.Seqno)
+			t.Sure = fleet.Likely
+		}
 		return t
 	}
 	if guess {
