@@ -6,12 +6,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -252,6 +254,11 @@ func (r *rebuilt) cutOff() {
 	r.risso(fault.OK, "back", "--yes")
 	r.asBefore("killed before drop")
 	r.killed("load", "rebuild", "n1", "--yes")
+	n := r.box.Nodes[1] // the server as well: what is left has to last
+	if err := errors.Join(n.Kill(syscall.SIGKILL), n.Start(r.Context())); err != nil {
+		r.Fatal(err)
+	}
+	r.broken = sandboxtest.Connect(r.T, n)
 	ch := r.channel()
 	if got := r.rows(1, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ('d', 'own')"); got != "" || !strings.HasSuffix(ch.SourceHost, ".rebuilding.invalid") || r.rows(1, "SELECT @@GLOBAL.read_only") != "1" {
 		r.Errorf("killed before load: n1 has %q, %+v; want that it is empty, read-only and points nowhere", got, ch.Status)

@@ -77,7 +77,7 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 	if c.clones {
 		a.Notes = append(a.Notes, cloneNotes(a.Replica, c.donor.Name, b.Channel.Filter)...)
 	} else {
-		a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are")
+		a.Notes = append(a.Notes, "accounts become those of the copy; the one by which "+a.Replica+" is asked, and those that the copy has not, stay as they are")
 	}
 	if c.donor != nil && !c.clones {
 		a.Notes = append(a.Notes, "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
