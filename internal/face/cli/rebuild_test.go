@@ -61,7 +61,7 @@ func rebuiltServers(t *testing.T, spec string) *rebuilt {
 func (r *rebuilt) errs() {
 	r.Helper()
 	s := r.broken.Server
-	for _, q := range []string{"SET GLOBAL " + s.ReadOnlyVariable() + " = OFF", "CREATE DATABASE own", "CREATE TABLE own.x (id INT PRIMARY KEY)", "DELETE FROM d.t WHERE id = 2", "SET GLOBAL " + s.ReadOnlyVariable() + " = ON"} {
+	for _, q := range []string{"SET GLOBAL " + s.ReadOnlyVariable() + " = OFF", "CREATE DATABASE own", "CREATE TABLE own.x (id INT PRIMARY KEY)", "DELETE FROM d.t WHERE id = 2", "REVOKE PROCESS ON *.* FROM few@localhost", "SET GLOBAL " + s.ReadOnlyVariable() + " = ON"} {
 		if err := r.broken.Exec(r.Context(), q); err != nil {
 			r.Fatalf("%s: %v", q, err)
 		}

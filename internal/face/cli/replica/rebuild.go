@@ -33,6 +33,7 @@ type rebuild struct {
 	repository
 	from, compare string
 	threads       int
+	anew          bool
 
 	clones  bool // by CLONE
 	q       repoint.RebuildQuestion
@@ -85,6 +86,7 @@ the server that is copied, and all privileges on the replica. See docs/replica-r
 	fl.StringVar(&c.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	flags.BindTrust(&c.Trust, cmd)
 	fl.IntVar(&c.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read, and load")
+	fl.BoolVar(&c.anew, "anew", false, "do not go on with what an earlier run has copied and loaded: copy again")
 	fl.StringVar(&c.compare, "compare", "all", "what is compared with the source at the end: all, sample (up to 20 tables) or none")
 	c.Throttle.Bind(cmd)
 	return cmd
@@ -170,6 +172,9 @@ func (c *rebuild) ask(ctx context.Context, name string) error {
 		if i, err = node(t, name); err != nil {
 			return err
 		}
+	}
+	if left != nil && c.anew {
+		left.Copy = nil
 	}
 	c.q = repoint.RebuildQuestion{Question: repoint.Question{Topology: t, Replica: i, Wait: c.wait}, Donor: -1, Left: left}
 	return c.q.Ask(ctx, c.r)
