@@ -145,7 +145,8 @@ func (c *rebuild) run(ctx context.Context, name string) error {
 		return c.command.answer(c.answer, err)
 	}
 	fmt.Fprintf(c.told().Out, "%s is rebuilt: it replicates from %s, and has nothing of its own\njournal: %s\n", oneline.Of(b.Replica.Name), oneline.Of(b.Source.Name), b.Journal)
-	return c.command.answer(c.answer, c.verify(ctx, b, f))
+	err = c.verify(ctx, b) // it adds to the answer
+	return c.command.answer(c.answer, err)
 }
 
 // ask finds the servers, what an earlier run left, and what the topology does not tell.

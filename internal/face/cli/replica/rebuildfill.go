@@ -32,7 +32,6 @@ type copier struct {
 	gate        dump.Gate
 	line        *screen.Progress
 	say         func(string)
-	sample      []string // some tables of the copy
 }
 
 // folder is where the copy of a replica is.
@@ -247,9 +246,6 @@ func (c *copier) load(ctx context.Context, r *repo.Repo, copied repoint.Copy, po
 	if load.CameToEnd(err) && err != nil && !errors.Is(err, load.ErrDifferent) { // all rows are there; the comparison names what is not
 		c.say(err.Error())
 		err = nil
-	}
-	if err == nil {
-		c.sample, err = sampleOf(ctx, r, copied.ID, copied.Tables)
 	}
 	if err != nil {
 		return fmt.Errorf("load %s into %s: %w", copied.Words, c.name, err)
