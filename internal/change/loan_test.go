@@ -129,3 +129,41 @@ func TestGone(t *testing.T) {
 		}
 	}
 }
+
+// TestTake: who takes over a journal goes on with what it said last, alone.
+func TestTake(t *testing.T) {
+	dir, server, target := t.TempDir(), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1", Port: 3306, DataDir: "/data"}}), mysql.Target{}
+	k := loans(nil)
+	if l, err := k.Take(dir, target, server); l != nil || err != nil {
+		t.Fatalf("took %v, %v, want nothing", l, err)
+	}
+	l, err := k.Borrow(dir, target, server, 0, []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, err := os.Open(l.Path()) // as somebody has it who looks at it just before it is replaced
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	since := l.Since()
+	for _, text := range []string{"b", "c"} {
+		if err := l.Note([]string{text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := k.Take(dir, target, server); !errors.Is(err, errBusy) || lock(early) == nil {
+		t.Errorf("took what a living process has: %v, want that it is busy, also the file that it replaced", err)
+	}
+	l.Leave()
+	again, err := k.Take(dir, target, server)
+	if err != nil || again == nil || !slices.Equal(again.Old(), []string{"c"}) || !again.Since().Equal(since) {
+		t.Fatalf("got %+v, %v, want what was noted last, since %s", again, err, since)
+	}
+	if err := again.Done(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -41,6 +41,8 @@ type Filler interface {
 	Fetch(ctx context.Context) (Copy, error)
 	// Fetches is that in words.
 	Fetches() change.Step
+	// Checks make sure, before anything of the replica is gone, that it can be filled.
+	Checks(copied func() *Copy) change.Plan
 	// Fills replaces all that the replica has by a copy, with its GTIDs. Each step may be done again after it was cut off. What only then becomes known of the
 	// copy is written into it.
 	Fills(copied func() *Copy) change.Plan
@@ -62,6 +64,7 @@ type Rebuilding struct {
 	ReadOnly bool   `json:"read_only"`
 	Super    bool   `json:"super_read_only"`
 	At       int    `json:"at"`      // the step that was begun
+	Step     string `json:"step"`    // what it is, by which another version of Risso knows whether it counts in the same way
 	Marked   bool   `json:"marked"`  // it points nowhere, and is read-only
 	Cleared  bool   `json:"cleared"` // what it had may be gone: there is no way back
 	Copy     *Copy  `json:"copy,omitempty"`
@@ -160,6 +163,9 @@ func (r *Repointer) PrepareRebuild(q RebuildQuestion, from string, f Filler) (*R
 	b.state.From = from
 	b.move = &Move{r: r, Verdict: b.Verdict, Replica: b.Replica, Below: b.Source}
 	b.plan()
+	if at := b.state.At; at > 0 && (at >= len(b.Plan) || b.Plan[at].What != b.state.Step) {
+		b.state.At, b.state.Copy, b.Goes = 0, nil, ""
+	}
 	return b, nil
 }
 
@@ -178,6 +184,7 @@ func (b *Rebuild) plan() {
 	nowhere := mysql.Pointing{Host: RebuildHost(host), Port: port}
 	step("SET GLOBAL read_only = ON", on, "until it is rebuilt, also if that is cut off", b.close)
 	step(w.point(nowhere), on, "a name that leads nowhere, so that it does not start after a restart; account, TLS and all else stay", func(ctx context.Context) error { return b.mark(ctx, w, nowhere) })
+	b.Plan = append(b.Plan, b.f.Checks(func() *Copy { return b.state.Copy })...)
 	b.first = len(b.Plan)
 	for _, s := range b.f.Fills(func() *Copy { return b.state.Copy }) {
 		s.Do = b.timed("fill", s.Do)
@@ -328,13 +335,19 @@ func (b *Rebuild) run(ctx context.Context) (err error) {
 	if err := b.borrow(ctx); err != nil {
 		return err
 	}
+	if b.state.Cleared && b.state.At > 0 { // it may have been restarted, and be as its option file says, with threads that look for a source
+		stop := words{mysql.Of(b.Replica.Server), b.Channel.Name, false}.stopBoth()
+		if err := errors.Join(b.close(ctx), b.move.node.do(ctx, stop)); err != nil {
+			return b.end(ctx, err)
+		}
+	}
 	_, err = change.Execute(ctx, b.Plan, change.Log{
 		Did: b.did(),
 		Before: func(i int, s change.Step) error {
 			if b.r.Say != nil {
 				b.r.Say(s.What + " " + s.Where)
 			}
-			b.state.At, b.state.Marked = i, b.state.Marked || i > 0
+			b.state.At, b.state.Step, b.state.Marked = i, s.What, b.state.Marked || i > 0
 			if err := b.loan.Note(b.state); err != nil || i == 0 {
 				return err
 			}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -314,6 +316,9 @@ func (r *run) eachAccount(f func(*repo.Object) error) error {
 
 // makeAccounts makes the accounts that do not exist yet. Their grants follow at the end, when their objects exist.
 func (r *run) makeAccounts(ctx context.Context, s **session) error {
+	if err := r.again(ctx, s, func(s *session) error { return r.findAlike(ctx, s) }); err != nil {
+		return err
+	}
 	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
 		err := r.again(ctx, s, func(s *session) error {
@@ -381,6 +386,27 @@ func accountKind(create string) string {
 	return "USER"
 }
 
+// findAlike finds the accounts of a replica that are as the backup has them: they stay, as the account that restores may not be able to give all that they have.
+func (r *run) findAlike(ctx context.Context, s *session) error {
+	if !r.o.Replica || !r.o.Overwrite {
+		return nil
+	}
+	list, _, err := define.Accounts(ctx, s.Stream, r.server)
+	if err != nil {
+		return err
+	}
+	there := map[string]define.Definition{}
+	for _, d := range list {
+		there[d.Name] = d
+	}
+	r.stays = map[string]bool{}
+	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
+		d, ok := there[o.Name]
+		r.stays[o.Name] = ok && d.Create == o.Create && slices.Equal(d.After, o.After)
+		return nil
+	})
+}
+
 // accountThere reports whether an account is there and stays as it is. With Overwrite it is dropped, unless it is the account that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
 	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+mysql.QuoteAccount(o.Name))
@@ -392,7 +418,7 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 	case err != nil:
 		return false, err
 	}
-	if !r.o.Overwrite || o.Name == r.server.Account {
+	if !r.o.Overwrite || o.Name == r.server.Account || r.stays[o.Name] {
 		r.mu.Lock()
 		r.kept = append(r.kept, o.Name)
 		r.mu.Unlock()

@@ -44,6 +44,7 @@ type run struct {
 	fitted   map[string]definition   // by leftTable: definitions of which something is left out
 	checks   map[string]bool         // tableKey of names of checks that tables have
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
+	stays    map[string]bool         // names of accounts that are as the backup has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
 
 	all       []string // names of all schemas of the backup

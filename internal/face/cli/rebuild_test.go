@@ -6,12 +6,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,7 +61,7 @@ func rebuiltServers(t *testing.T, spec string) *rebuilt {
 func (r *rebuilt) errs() {
 	r.Helper()
 	s := r.broken.Server
-	for _, q := range []string{"SET GLOBAL " + s.ReadOnlyVariable() + " = OFF", "CREATE DATABASE own", "CREATE TABLE own.x (id INT PRIMARY KEY)", "DELETE FROM d.t WHERE id = 2", "SET GLOBAL " + s.ReadOnlyVariable() + " = ON"} {
+	for _, q := range []string{"SET GLOBAL " + s.ReadOnlyVariable() + " = OFF", "CREATE DATABASE own", "CREATE TABLE own.x (id INT PRIMARY KEY)", "DELETE FROM d.t WHERE id = 2", "REVOKE PROCESS ON *.* FROM few@localhost", "SET GLOBAL " + s.ReadOnlyVariable() + " = ON"} {
 		if err := r.broken.Exec(r.Context(), q); err != nil {
 			r.Fatalf("%s: %v", q, err)
 		}
@@ -252,6 +254,11 @@ func (r *rebuilt) cutOff() {
 	r.risso(fault.OK, "back", "--yes")
 	r.asBefore("killed before drop")
 	r.killed("load", "rebuild", "n1", "--yes")
+	n := r.box.Nodes[1] // the server as well: what is left has to last
+	if err := errors.Join(n.Kill(syscall.SIGKILL), n.Start(r.Context())); err != nil {
+		r.Fatal(err)
+	}
+	r.broken = sandboxtest.Connect(r.T, n)
 	ch := r.channel()
 	if got := r.rows(1, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ('d', 'own')"); got != "" || !strings.HasSuffix(ch.SourceHost, ".rebuilding.invalid") || r.rows(1, "SELECT @@GLOBAL.read_only") != "1" {
 		r.Errorf("killed before load: n1 has %q, %+v; want that it is empty, read-only and points nowhere", got, ch.Status)

@@ -33,6 +33,7 @@ type rebuild struct {
 	repository
 	from, compare string
 	threads       int
+	anew          bool
 
 	clones  bool // by CLONE
 	q       repoint.RebuildQuestion
@@ -85,6 +86,7 @@ the server that is copied, and all privileges on the replica. See docs/replica-r
 	fl.StringVar(&c.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	flags.BindTrust(&c.Trust, cmd)
 	fl.IntVar(&c.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read, and load")
+	fl.BoolVar(&c.anew, "anew", false, "do not go on with what an earlier run has copied and loaded: copy again")
 	fl.StringVar(&c.compare, "compare", "all", "what is compared with the source at the end: all, sample (up to 20 tables) or none")
 	c.Throttle.Bind(cmd)
 	return cmd
@@ -143,7 +145,8 @@ func (c *rebuild) run(ctx context.Context, name string) error {
 		return c.command.answer(c.answer, err)
 	}
 	fmt.Fprintf(c.told().Out, "%s is rebuilt: it replicates from %s, and has nothing of its own\njournal: %s\n", oneline.Of(b.Replica.Name), oneline.Of(b.Source.Name), b.Journal)
-	return c.command.answer(c.answer, c.verify(ctx, b, f))
+	err = c.verify(ctx, b) // it adds to the answer
+	return c.command.answer(c.answer, err)
 }
 
 // ask finds the servers, what an earlier run left, and what the topology does not tell.
@@ -170,6 +173,9 @@ func (c *rebuild) ask(ctx context.Context, name string) error {
 		if i, err = node(t, name); err != nil {
 			return err
 		}
+	}
+	if left != nil && c.anew {
+		left.Copy = nil
 	}
 	c.q = repoint.RebuildQuestion{Question: repoint.Question{Topology: t, Replica: i, Wait: c.wait}, Donor: -1, Left: left}
 	return c.q.Ask(ctx, c.r)

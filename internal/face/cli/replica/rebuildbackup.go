@@ -61,11 +61,16 @@ func (r *restorer) copied() repoint.Copy {
 	return c
 }
 
+// Checks are steps of a plan.
+func (r *restorer) Checks(copied func() *repoint.Copy) change.Plan {
+	return change.Plan{{What: "check", Where: "that " + r.name + " takes the backup", Why: "nothing is loaded yet", Do: func(ctx context.Context) error { return r.check(ctx, r.repo, *copied()) }}}
+}
+
 // Fills are steps of a plan. How many there are does not depend on what is known only now: a run that goes on counts them.
 func (r *restorer) Fills(copied func() *repoint.Copy) change.Plan {
-	roll := change.Step{What: "go on", Where: "by the binary logs of the source", Why: "they lead on from the backup: nothing is rolled forward"}
+	roll := change.Step{What: "roll forward", Where: r.name, Why: "by nothing: the binary logs of its source lead on from the backup"}
 	if p := r.rolls; p != nil {
-		roll = change.Step{What: "roll forward", Where: r.name + " by the logs that are mirrored there", Why: digits.Counted(p.Result.Transactions, "transaction") + "; the source has purged the first of them"}
+		roll.Why = digits.Counted(p.Result.Transactions, "transaction") + " of the logs that are mirrored there; the source has purged the first of them"
 	}
 	roll.Do = r.roll
 	return change.Plan{

@@ -87,6 +87,9 @@ func install(ctx context.Context, conn *mysql.Conn) (fresh bool, err error) {
 	return true, nil
 }
 
+// Checks are none: what keeps CLONE from working is seen before, or by the server when it is told to.
+func (c *cloner) Checks(func() *repoint.Copy) change.Plan { return nil }
+
 // Fills are steps of a plan.
 func (c *cloner) Fills(copied func() *repoint.Copy) change.Plan {
 	from := net.JoinHostPort(c.host, strconv.Itoa(c.port))

@@ -2,6 +2,8 @@ package replica
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,7 +11,6 @@ import (
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/data/checksum"
-	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -77,7 +78,7 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 	if c.clones {
 		a.Notes = append(a.Notes, cloneNotes(a.Replica, c.donor.Name, b.Channel.Filter)...)
 	} else {
-		a.Notes = append(a.Notes, "accounts that "+a.Replica+" has already stay as they are")
+		a.Notes = append(a.Notes, "accounts become those of the copy; the one by which "+a.Replica+" is asked, and those that the copy has not, stay as they are")
 	}
 	if c.donor != nil && !c.clones {
 		a.Notes = append(a.Notes, "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
@@ -162,7 +163,7 @@ func reading(ctx context.Context, name string, t mysql.Target) (errant.Reading, 
 const sampled = 20
 
 // verify compares the replica with its source, and says what came of it.
-func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild, f *copier) error {
+func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild) error {
 	out := c.told().Out
 	if c.compare == "none" {
 		c.answer.Verdict = "not compared"
@@ -170,12 +171,15 @@ func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild, f *copier) err
 	}
 	line := screen.NewProgress(c.Err)
 	defer line.End()
-	o := checksum.Options{Primary: c.targetOf(&b.Source), Others: []mysql.Target{c.targetOf(&b.Replica)}, Replicas: true, Threads: c.threads, Tables: f.sample, Patience: c.wait,
+	o := checksum.Options{Primary: c.targetOf(&b.Source), Others: []mysql.Target{c.targetOf(&b.Replica)}, Replicas: true, Threads: c.threads, Patience: c.wait,
 		Progress: func(p checksum.Progress) {
 			line.Show(func(float64) string { return fmt.Sprintf("comparing %s, %s", p.Table, digits.Roughly(p.Rows, "row")) })
 		}}
-	if c.compare == "all" {
-		o.Tables = nil
+	if c.compare == "sample" {
+		var err error
+		if o.Tables, err = sampleOf(ctx, o.Primary); err != nil {
+			return err
+		}
 	}
 	var list []checksum.Table
 	o.Each = func(t checksum.Table) {
@@ -185,6 +189,11 @@ func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild, f *copier) err
 	}
 	res, err := checksum.Compare(ctx, o)
 	line.End()
+	if errors.Is(err, checksum.ErrNothing) && len(res.Unseen) == 0 {
+		c.answer.Verdict = "there is no table to compare"
+		fmt.Fprintln(out, c.answer.Verdict)
+		return nil
+	}
 	if err != nil {
 		c.answer.Verdict = "not compared: " + err.Error()
 		return fault.New(fault.Failed, "risso checksum compares them", fmt.Errorf("%s is rebuilt and replicates, and was not compared: %w", b.Replica.Name, err))
@@ -215,25 +224,28 @@ func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild, f *copier) err
 	if n.Differ+n.Definitions > 0 {
 		return &fault.Told{Code: fault.Differs}
 	}
+	if n.Open+n.Undefined > 0 || len(res.Unseen) > 0 {
+		return fault.New(fault.Failed, "risso checksum compares once more", fmt.Errorf("%s is rebuilt and replicates; nothing was found to differ, and not all could be compared", b.Replica.Name))
+	}
 	return nil
 }
 
-// sampleOf are some tables of a copy, evenly chosen.
-func sampleOf(ctx context.Context, r *repo.Repo, id string, tables int64) (names []string, err error) {
-	m, err := r.Manifest(ctx, id)
+// sampleOf are some tables of a server, evenly chosen by their names.
+func sampleOf(ctx context.Context, source mysql.Target) (names []string, err error) {
+	conn, err := mysql.Connect(ctx, source, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	i, every := int64(0), max(1, (tables+sampled-1)/sampled)
-	err = m.Each(func(l repo.Line) error {
-		if l.Table != nil {
-			if i%every == 0 {
-				names = append(names, mysql.Quote(l.Table.Schema)+"."+mysql.Quote(l.Table.Name))
-			}
-			i++
-		}
+	defer conn.Close()
+	const all = "SELECT /* risso: which tables are there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2"
+	var list []string
+	err = conn.Query(ctx, all, func(row []sqldriver.Value) error {
+		list = append(list, mysql.Quote(mysql.Text(row[0]))+"."+mysql.Quote(mysql.Text(row[1])))
 		return nil
 	})
+	every := max(1, (len(list)+sampled-1)/sampled)
+	for i := 0; i < len(list); i += every {
+		names = append(names, list[i])
+	}
 	return names, err
 }

@@ -42,14 +42,16 @@ type command struct {
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replica",
-		Short: "Point replicas at another source, detach them, delay them, skip a transaction",
+		Short: "Point replicas at another source, detach, delay or rebuild them, skip a transaction",
 		Long: `Changes who replicates from whom. Servers are found from any of them, as risso topology does, and
 named by the names that it shows. Every change is checked and printed first. A replica applies what
 it has received before it is pointed elsewhere; until it applies from its new source, whatever goes
-wrong is taken back, and risso replica back does that after a kill.`,
+wrong is taken back, and risso replica back does that after a kill. A rebuild replaces all that a
+replica has by a copy of another server.`,
 		Example: `  risso replica move db3:3306 --below db2:3306 --dsn 'risso@tcp(db1:3306)/' --dry-run
   risso replica move --all-of db1:3306 --below db2:3306 --dsn 'risso@tcp(db1:3306)/'
   risso replica delay db3:3306 1h --dsn 'risso@tcp(db1:3306)/'
+  risso replica rebuild db3:3306 --dsn 'risso@tcp(db1:3306)/' --dry-run
   risso replica skip db3:3306 --dsn 'risso@tcp(db3:3306)/'`,
 	}
 	cmd.AddCommand(newMove(s), newAttach(s), newDetach(s), newDelay(s), newSkip(s), newRebuild(s), newBack(s))
