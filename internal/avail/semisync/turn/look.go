@@ -30,6 +30,8 @@ type Options struct {
 type Group struct {
 	o        Options
 	primary  *mysql.Conn
+	session  string // of that
+	made     bool   // the schema of a measurement, or it may be
 	replicas []*replica
 	settle   time.Duration
 	Facts    semisync.Facts
@@ -38,10 +40,12 @@ type Group struct {
 }
 
 type replica struct {
-	name   string
-	target mysql.Target
-	c      *mysql.Conn
-	moment read.ReplicaMoment
+	name    string
+	target  mysql.Target
+	c       *mysql.Conn
+	session string // of that
+	several bool   // channels
+	moment  read.ReplicaMoment
 }
 
 // nameOf is what a server is called: where it is.
@@ -90,6 +94,9 @@ func (g *Group) Missing() error {
 // connect finds the replicas.
 func (g *Group) connect(ctx context.Context) error {
 	id, err := read.ServerID(ctx, g.primary)
+	if err == nil {
+		g.session, err = sessionOf(ctx, g.primary)
+	}
 	if err != nil {
 		return fmt.Errorf("ask the primary who it is: %w", err)
 	}
@@ -125,8 +132,13 @@ func open(ctx context.Context, t mysql.Target, primary string, limit time.Durati
 		return nil, err
 	}
 	r := &replica{name: nameOf(t), target: t, c: c}
-	list, err := read.ReplicaMoments(short, c)
+	r.session, err = sessionOf(short, c)
+	var list []read.ReplicaMoment
 	if err == nil {
+		list, err = read.ReplicaMoments(short, c)
+	}
+	if err == nil {
+		r.several = len(list) > 1
 		at := slices.IndexFunc(list, func(m read.ReplicaMoment) bool { return m.SourceServerID == primary })
 		if at >= 0 {
 			r.moment = list[at]

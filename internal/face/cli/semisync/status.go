@@ -71,7 +71,7 @@ func (f *statusFlags) run(ctx context.Context, measure bool) error {
 			return err
 		}
 		if !f.dryRun {
-			if _, err := change.Execute(ctx, plan, change.Log{}); err != nil {
+			if err := g.RunMeasure(ctx, plan); err != nil {
 				return err
 			}
 		}
