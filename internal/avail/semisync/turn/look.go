@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/semisync"
@@ -100,6 +101,11 @@ func (g *Group) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask the primary who it is: %w", err)
 	}
+	set, err := read.Variables(ctx, g.primary, []string{"server_uuid"})
+	if err != nil {
+		return fmt.Errorf("ask the primary who it is: %w", err)
+	}
+	is := func(m read.ReplicaMoment) bool { return follows(m, id, set["server_uuid"]) }
 	targets := g.o.Replicas
 	if len(targets) == 0 {
 		addresses, err := read.ReplicaAddresses(ctx, g.primary)
@@ -111,7 +117,7 @@ func (g *Group) connect(ctx context.Context) error {
 		}
 	}
 	for _, t := range targets {
-		r, err := open(ctx, t, id, cmp.Or(g.o.Patience, replicaPatience))
+		r, err := open(ctx, t, is, cmp.Or(g.o.Patience, replicaPatience))
 		if err != nil {
 			g.unasked = append(g.unasked, fleet.Trouble{What: "the replica " + nameOf(t), Why: err.Error(), Remedy: "name it with --replica"})
 			continue
@@ -123,8 +129,13 @@ func (g *Group) connect(ctx context.Context) error {
 
 var errNotReplica = errors.New("it does not replicate from this primary")
 
+// follows reports whether a channel replicates from a server. A server_id alone may be that of a server elsewhere; MariaDB has nothing else.
+func follows(m read.ReplicaMoment, id, uuid string) bool {
+	return m.SourceServerID == id && (m.SourceID == "" || uuid == "" || strings.EqualFold(m.SourceID, uuid))
+}
+
 // open connects to a replica, and makes sure that it is one of the primary's.
-func open(ctx context.Context, t mysql.Target, primary string, limit time.Duration) (*replica, error) {
+func open(ctx context.Context, t mysql.Target, is func(read.ReplicaMoment) bool, limit time.Duration) (*replica, error) {
 	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := mysql.Connect(short, t.WithPatience(patience), nil)
@@ -139,7 +150,7 @@ func open(ctx context.Context, t mysql.Target, primary string, limit time.Durati
 	}
 	if err == nil {
 		r.several = len(list) > 1
-		at := slices.IndexFunc(list, func(m read.ReplicaMoment) bool { return m.SourceServerID == primary })
+		at := slices.IndexFunc(list, is)
 		if at >= 0 {
 			r.moment = list[at]
 			return r, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // TestOneChannel: of a replica with several sources only the channel of this primary connects anew; MySQL means all of them if none is named.
@@ -30,6 +31,20 @@ func TestOneChannel(t *testing.T) {
 		}
 		if got := s.t.Plan[0].What; got != c.want || s.t.undo[0].Statement != c.want {
 			t.Errorf("%+v: got %s, and to go back %s", c, got, s.t.undo[0].Statement)
+		}
+	}
+}
+
+// TestFollows: a replica of another server that has the primary's server_id is none of its own.
+func TestFollows(t *testing.T) {
+	for _, c := range []struct {
+		id, of string // what the replica says of its source
+		want   bool
+	}{{"1", "A-B", true}, {"2", "a-b", false}, {"1", "c-d", false}, {"1", "", true}} {
+		m := read.ReplicaMoment{SourceServerID: c.id}
+		m.SourceID = c.of
+		if got := follows(m, "1", "a-b"); got != c.want {
+			t.Errorf("%+v: got %t", c, got)
 		}
 	}
 }

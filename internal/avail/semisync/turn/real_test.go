@@ -224,6 +224,9 @@ func (p *pair) killed() {
 	if got := is(); got != "OFF" {
 		t.Fatalf("left by a killed process: got %s, want OFF", got)
 	}
+	if left := p.open().Left(t.Context()); len(left) != 1 || !strings.Contains(left[0], guarded+" of "+p.nodes[1].Socket+" is off") {
+		t.Errorf("left by a killed process: got %q, want that it is off", left)
+	}
 	p.turn((*Group).On) // nothing is to be done but that
 	if got := is(); got != "ON" {
 		t.Errorf("%s afterwards: got %s, want ON", guarded, got)

@@ -22,13 +22,28 @@ type Line struct {
 	Undo  []Statement `json:"undo,omitempty"`
 }
 
+// targets are the primary, which was a replica perhaps, and the replicas.
+func (g *Group) targets() []mysql.Target {
+	list := []mysql.Target{g.o.Primary}
+	for _, r := range g.replicas {
+		list = append(list, r.target)
+	}
+	return list
+}
+
+// Left is what a killed process left, in words: super_read_only that is off.
+func (g *Group) Left(ctx context.Context) (list []string) {
+	for _, t := range g.targets() {
+		if err := lent().Waits(ctx, t, g.o.State); err != nil {
+			list = append(list, fmt.Sprintf("%s of %s is off: %v; the next risso semisync on or off puts it back", guarded, nameOf(t), err))
+		}
+	}
+	return list
+}
+
 // putBack gives servers back their super_read_only, which a killed process may have left off.
 func (g *Group) putBack(ctx context.Context) error {
-	targets := []mysql.Target{g.o.Primary} // it was a replica, perhaps
-	for _, r := range g.replicas {
-		targets = append(targets, r.target)
-	}
-	for _, t := range targets {
+	for _, t := range g.targets() {
 		if _, err := lent().Restore(ctx, t, g.o.State, false); err != nil {
 			return fmt.Errorf("put %s of %s back: %w", guarded, nameOf(t), err)
 		}
