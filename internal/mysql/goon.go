@@ -152,8 +152,7 @@ func (s Server) GoOn(ch fleet.Channel, set ReplicaSettings) Stop {
 		}
 		return Stop{"relay_log", "", "; the relay log has to be fetched again, but the server does not say from where in the source's log"}
 	case errno.GTIDOutOfOrder:
-		return Stop{"out_of_order", "SET GLOBAL gtid_strict_mode = OFF; " + s.StartReplica(ch.Name),
-			"; this replica has transactions of its own: compare it with risso checksum, and rebuild it if it differs"}
+		return Stop{"out_of_order", "", "; this replica has transactions of its own, after whose numbers nothing older is taken: risso gtid errant says which, and risso gtid repair takes them away, or says that only a rebuild helps"}
 	}
 	return Stop{"other", skip, rows}
 }

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,34 @@ func (s Server) SetForStart(name, value string) string {
 
 // ForgetForStart takes back what SetForStart wrote down.
 func (s Server) ForgetForStart(name string) string { return "RESET PERSIST IF EXISTS " + name }
+
+// KeptSetting is what a server that KeepsSettings has written down of a global variable; ok is false if it has nothing, or keeps none. Source: MySQL manual, "The
+// persisted_variables Table".
+func KeptSetting(ctx context.Context, c *Conn, name string) (value string, ok bool, err error) {
+	if !c.Server.KeepsSettings() {
+		return "", false, nil
+	}
+	rows, err := c.Maps(ctx, "SELECT /* risso: what is kept for the next start? */ VARIABLE_VALUE AS v FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = "+Literal(name))
+	if err != nil || len(rows) == 0 {
+		return "", false, err
+	}
+	return rows[0]["v"], true, nil
+}
+
+// TakeBack are the statements that take SetLasting back, separated by "; ": a global variable has its value again, and of what was written down of it is what was: kept,
+// if was is true.
+func (s Server) TakeBack(name, value, kept string, was bool) string {
+	global := "SET GLOBAL " + name + " = " + SettingText(value)
+	switch {
+	case !s.KeepsSettings():
+		return global
+	case !was:
+		return global + "; " + s.ForgetForStart(name)
+	case kept == value:
+		return s.SetLasting(name, value)
+	}
+	return global + "; " + s.SetForStart(name, kept)
+}
 
 // SettingText is the value of a variable as SHOW VARIABLES says it, as SET takes it: numbers and words such as ON as they are.
 func SettingText(value string) string {

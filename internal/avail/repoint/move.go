@@ -377,6 +377,11 @@ func (m *Move) point(ctx context.Context) error {
 	if host == "" {
 		return fmt.Errorf("%w: %q is no address", ErrSurprise, m.Address)
 	}
+	still := m.stopped.Old()
+	still.Refetch = true // of its source; what comes from the new one may be thrown away
+	if err := m.stopped.Note(still); err != nil {
+		return err
+	}
 	old := Pointed{Server: m.Replica.Name, Channel: ch.Name, From: ch.Status.Source, To: m.Address, GTID: ch.GTID}
 	if !ch.GTID {
 		old.Log, old.Pos, old.ToLog, old.ToPos = ch.Status.Log, ch.Status.Pos, m.log, m.pos

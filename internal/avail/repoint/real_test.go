@@ -17,11 +17,12 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// ledger writes rows to the primary, one after the other, and remembers which were acknowledged.
+// ledger writes rows to a table of a node, one after the other, and remembers which were acknowledged.
 type ledger struct {
 	stop  context.CancelFunc
 	wait  sync.WaitGroup
@@ -29,7 +30,7 @@ type ledger struct {
 	err   error
 }
 
-func (s *servers) write(node int) *ledger {
+func (s *servers) write(node int, table string) *ledger {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	l := &ledger{stop: cancel}
 	target := s.target(node)
@@ -41,10 +42,11 @@ func (s *servers) write(node int) *ledger {
 		}
 		defer c.Close()
 		for ctx.Err() == nil {
-			if l.err = c.Exec(s.t.Context(), fmt.Sprintf("INSERT INTO d.ledger VALUES (%d, REPEAT('x', 100))", l.acked+1)); l.err != nil {
+			if l.err = c.Exec(s.t.Context(), fmt.Sprintf("INSERT INTO %s VALUES (%d, REPEAT('x', 100))", table, l.acked+1)); l.err != nil {
 				return
 			}
 			l.acked++
+			_ = delay.For(ctx, s.pace)
 		}
 	})
 	return l
@@ -75,7 +77,7 @@ func TestMove(t *testing.T) {
 			t.Parallel()
 			s := up(t, 2, spec)
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
-			l := s.write(0)
+			l := s.write(0, "d.ledger")
 			m := s.move(2, 1)
 			t.Log(strings.Join(m.Plan.Words(), "\n"), m.Notes)
 			s.refused(1, 2, "ring")
@@ -157,8 +159,21 @@ func (s *servers) skipped() {
 	for i := range 2 {
 		s.awaits(2, "that it stops", func() bool { return s.channel(2).Status.SQL.Text != "" })
 		s.refused(2, 1, "broken")
+		if i == 1 {
+			s.stop(2, mysql.Receiver) // on purpose: it stays so, or nothing is done
+		}
 		top, index := s.look()
 		k, err := s.r.Skip(s.t.Context(), top, index[2], nil)
+		if i == 1 && s.conns[2].Server.GTIDsByDomain() {
+			if !errors.Is(err, repoint.ErrRefused) || !strings.Contains(err.Error(), "throws away") || s.channel(2).Status.IORunning != "No" {
+				s.t.Errorf("a MariaDB of which nothing runs: got %v, want that it is refused", err)
+			}
+			s.start(2, mysql.Receiver) // as it advises
+			s.start(2, mysql.Applier)
+			s.awaits(2, "that it stops", func() bool { return s.channel(2).Status.SQL.Text != "" })
+			top, index = s.look()
+			k, err = s.r.Skip(s.t.Context(), top, index[2], nil)
+		}
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -173,6 +188,10 @@ func (s *servers) skipped() {
 			s.t.Errorf("after the %d.: %s", i+1, k.After)
 		}
 	}
+	if got := s.channel(2).Status.IORunning; !s.conns[2].Server.GTIDsByDomain() && got != "No" {
+		s.t.Errorf("receiving was stopped before, and is %s", got)
+	}
+	s.start(2, mysql.Receiver)
 	top, index := s.look()
 	if _, err := s.r.Skip(s.t.Context(), top, index[2], nil); !errors.Is(err, repoint.ErrRefused) {
 		s.t.Errorf("nothing to skip: got %v, want ErrRefused", err)
@@ -246,7 +265,7 @@ func TestPositions(t *testing.T) {
 			for i := 1; i < 4; i++ {
 				s.byPosition(i)
 			}
-			l := s.write(0)
+			l := s.write(0, "d.ledger")
 			m := s.move(2, 1)
 			t.Log(strings.Join(m.Plan.Words(), "\n"), m.Notes)
 			s.refused(3, 2, "position")
@@ -264,7 +283,30 @@ func TestPositions(t *testing.T) {
 				}
 			}
 			s.nothingLeft()
+			s.lostAnchor()
 		})
+	}
+}
+
+// lostAnchor: the server that stood still cannot be started again, which is said; the replica goes back.
+func (s *servers) lostAnchor() {
+	m, err := s.prepare(2, 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i, step := range m.Plan {
+		if strings.HasPrefix(step.What, "start") {
+			m.Plan[i].Do = func(ctx context.Context) error {
+				c := s.conns[1].Server
+				s.do(1, c.StopReplica(""), strings.Replace(c.StopReplica(""), "STOP", "RESET", 1)+" ALL")
+				return step.Do(ctx)
+			}
+		}
+	}
+	err = m.Do(s.t.Context())
+	ch := s.channel(2)
+	if err == nil || !strings.Contains(err.Error(), "risso replica back") || strings.Contains(err.Error(), "as it was before") || ch.Status.Source != s.address(0) || !ch.SQLRunning || ch.Status.IORunning == "No" {
+		s.t.Errorf("an anchor that cannot be started: got %v, %+v; want that it is said, and that the replica replicates as before", err, ch.Status)
 	}
 }
 
@@ -290,7 +332,7 @@ func TestSeveralSources(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.do(2, head+fmt.Sprintf(words, s.box.Nodes[3].Port, password), east.StartReplica(channel))
-			s.do(3, "CREATE DATABASE e", "CREATE TABLE e.t (id INT PRIMARY KEY)")
+			s.do(3, "CREATE DATABASE e", "CREATE TABLE e.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB", "CREATE TABLE e.t (id INT PRIMARY KEY)")
 			has := func(query string) bool {
 				_, err := s.conns[2].Text(t.Context(), query)
 				return err == nil
@@ -304,11 +346,15 @@ func TestSeveralSources(t *testing.T) {
 			first := ""
 			q.Channel = &first
 			m, err := s.r.Prepare(t.Context(), q)
+			l := s.write(3, "e.ledger") // what comes from there meanwhile is not waited for
 			if err == nil {
 				err = m.Do(t.Context())
 			}
-			if err != nil {
+			if l.stop(); err != nil {
 				t.Fatal(err)
+			}
+			if l.wait.Wait(); l.err != nil || l.acked == 0 {
+				t.Errorf("the other source was written to %d times: %v", l.acked, l.err)
 			}
 			s.do(0, "CREATE TABLE d.later (id INT PRIMARY KEY)")
 			s.do(3, "CREATE TABLE e.later (id INT PRIMARY KEY)")
@@ -342,7 +388,7 @@ func TestCutOff(t *testing.T) {
 			t.Parallel()
 			s := up(t, 2, spec)
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
-			l := s.write(0)
+			l := s.write(0, "d.ledger")
 			for _, step := range []string{"CHANGE", "SQL_THREAD"} { // with nothing changed but stopped; and pointed elsewhere
 				s.kill(2, 1, step)
 				if _, err := s.prepare(2, 1); !errors.Is(err, repoint.ErrBusy) || !strings.Contains(err.Error(), "risso replica back") {

@@ -26,6 +26,7 @@ type servers struct {
 	box   *sandbox.Sandbox
 	conns []*mysql.Conn
 	r     *repoint.Repointer
+	pace  time.Duration // between writes of a ledger
 }
 
 func up(t *testing.T, replicas int, spec string) *servers {

@@ -429,7 +429,7 @@ func TestRemedies(t *testing.T) {
 		{"a connection of MariaDB", "mariadb, replica", "repl.stopped", []string{"channel east: db1 Yes No 1050 Error 'Table 'u' already exists' on query"}, "SET @@SESSION.default_master_connection = 'east'; SET GLOBAL sql_slave_skip_counter = 1; START SLAVE 'east'"},
 		{"a lock that was not given", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 1205 Lock wait timeout"}, "START REPLICA"},
 		{"a relay log that cannot be read, and no position", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Yes No 13121 Relay log read failure"}, ""},
-		{"GTIDs out of order", "mariadb, replica", "repl.stopped", []string{"channel db1 Yes No 1950 out-of-order"}, "SET GLOBAL gtid_strict_mode = OFF; START SLAVE"},
+		{"GTIDs out of order", "mariadb, replica", "repl.stopped", []string{"channel db1 Yes No 1950 out-of-order"}, ""},
 		{"logs that are gone", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 No Yes 13114 Got fatal error 1236 from source: the source has purged required GTIDs"}, ""},
 		{"a login over no TLS", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Connecting Yes 2061 Authentication requires secure connection"}, "STOP REPLICA; CHANGE REPLICATION SOURCE TO GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"},
 		{"a password", "mysql-9.7, replica", "repl.stopped", []string{"channel db1 Connecting Yes 1045 Access denied"}, ""},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/semisync"
@@ -30,6 +31,8 @@ type Options struct {
 type Group struct {
 	o        Options
 	primary  *mysql.Conn
+	session  string // of that
+	made     bool   // the schema of a measurement, or it may be
 	replicas []*replica
 	settle   time.Duration
 	Facts    semisync.Facts
@@ -38,10 +41,12 @@ type Group struct {
 }
 
 type replica struct {
-	name   string
-	target mysql.Target
-	c      *mysql.Conn
-	moment read.ReplicaMoment
+	name    string
+	target  mysql.Target
+	c       *mysql.Conn
+	session string // of that
+	several bool   // channels
+	moment  read.ReplicaMoment
 }
 
 // nameOf is what a server is called: where it is.
@@ -90,9 +95,17 @@ func (g *Group) Missing() error {
 // connect finds the replicas.
 func (g *Group) connect(ctx context.Context) error {
 	id, err := read.ServerID(ctx, g.primary)
+	if err == nil {
+		g.session, err = sessionOf(ctx, g.primary)
+	}
 	if err != nil {
 		return fmt.Errorf("ask the primary who it is: %w", err)
 	}
+	set, err := read.Variables(ctx, g.primary, []string{"server_uuid"})
+	if err != nil {
+		return fmt.Errorf("ask the primary who it is: %w", err)
+	}
+	is := func(m read.ReplicaMoment) bool { return follows(m, id, set["server_uuid"]) }
 	targets := g.o.Replicas
 	if len(targets) == 0 {
 		addresses, err := read.ReplicaAddresses(ctx, g.primary)
@@ -104,7 +117,7 @@ func (g *Group) connect(ctx context.Context) error {
 		}
 	}
 	for _, t := range targets {
-		r, err := open(ctx, t, id, cmp.Or(g.o.Patience, replicaPatience))
+		r, err := open(ctx, t, is, cmp.Or(g.o.Patience, replicaPatience))
 		if err != nil {
 			g.unasked = append(g.unasked, fleet.Trouble{What: "the replica " + nameOf(t), Why: err.Error(), Remedy: "name it with --replica"})
 			continue
@@ -116,8 +129,13 @@ func (g *Group) connect(ctx context.Context) error {
 
 var errNotReplica = errors.New("it does not replicate from this primary")
 
+// follows reports whether a channel replicates from a server. A server_id alone may be that of a server elsewhere; MariaDB has nothing else.
+func follows(m read.ReplicaMoment, id, uuid string) bool {
+	return m.SourceServerID == id && (m.SourceID == "" || uuid == "" || strings.EqualFold(m.SourceID, uuid))
+}
+
 // open connects to a replica, and makes sure that it is one of the primary's.
-func open(ctx context.Context, t mysql.Target, primary string, limit time.Duration) (*replica, error) {
+func open(ctx context.Context, t mysql.Target, is func(read.ReplicaMoment) bool, limit time.Duration) (*replica, error) {
 	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := mysql.Connect(short, t.WithPatience(patience), nil)
@@ -125,9 +143,14 @@ func open(ctx context.Context, t mysql.Target, primary string, limit time.Durati
 		return nil, err
 	}
 	r := &replica{name: nameOf(t), target: t, c: c}
-	list, err := read.ReplicaMoments(short, c)
+	r.session, err = sessionOf(short, c)
+	var list []read.ReplicaMoment
 	if err == nil {
-		at := slices.IndexFunc(list, func(m read.ReplicaMoment) bool { return m.SourceServerID == primary })
+		list, err = read.ReplicaMoments(short, c)
+	}
+	if err == nil {
+		r.several = len(list) > 1
+		at := slices.IndexFunc(list, is)
 		if at >= 0 {
 			r.moment = list[at]
 			return r, nil

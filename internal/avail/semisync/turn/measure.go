@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/semisync"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -28,33 +26,55 @@ func (g *Group) Measure(commits int) (change.Plan, error) {
 	}
 	table := mysql.Quote(measured) + ".commits"
 	return change.Plan{
-		{What: "CREATE DATABASE " + measured, Why: "with one table; it replicates", Do: func(ctx context.Context) error {
-			err := g.primary.Exec(ctx, "CREATE DATABASE /* risso: semisync status */ "+mysql.Quote(measured))
-			if mysql.ErrorNumber(err) == errno.DatabaseExists {
-				return fleet.WithRemedy(fmt.Errorf("create a schema for the measurement: %w", err), "if no other measurement runs: DROP DATABASE "+measured)
-			} else if err != nil {
-				return fmt.Errorf("create a schema for the measurement: %w", err)
+		{What: "CREATE DATABASE " + measured, Why: "with one table; it replicates", Do: func(ctx context.Context) error { return g.makeMeasured(ctx, table) }},
+		{What: fmt.Sprintf("%d commits of one row each, one after the other", commits), Do: func(ctx context.Context) error { return g.commit(ctx, table, commits) }},
+		{What: "DROP DATABASE " + measured, Do: func(ctx context.Context) error {
+			if err := g.primary.Exec(ctx, "DROP DATABASE /* risso: semisync status */ "+mysql.Quote(measured)); err != nil {
+				return fmt.Errorf("drop the schema of the measurement: %w", err)
 			}
-			if err := g.primary.Exec(ctx, "CREATE TABLE "+table+" (id INT PRIMARY KEY)"); err != nil {
-				return errors.Join(fmt.Errorf("create a table for the measurement: %w", err), g.dropMeasured(ctx))
-			}
+			g.made = false
 			return nil
 		}},
-		{What: fmt.Sprintf("%d commits of one row each, one after the other", commits), Do: func(ctx context.Context) error {
-			err := g.commit(ctx, table, commits)
-			if err != nil {
-				return errors.Join(err, g.dropMeasured(ctx))
-			}
-			return nil
-		}},
-		{What: "DROP DATABASE " + measured, Do: g.dropMeasured},
 	}, nil
 }
 
-func (g *Group) dropMeasured(ctx context.Context) error {
-	statement := "DROP DATABASE " + mysql.Quote(measured)
-	if err := g.primary.Exec(context.WithoutCancel(ctx), statement); err != nil {
-		return fleet.WithRemedy(fmt.Errorf("drop the schema of the measurement: %w", err), strings.ReplaceAll(statement, "`", ""))
+// RunMeasure carries such a plan out. Its schema is dropped whatever happens.
+func (g *Group) RunMeasure(ctx context.Context, plan change.Plan) error {
+	_, err := change.Execute(ctx, plan, change.Log{})
+	if !g.made {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
+	defer cancel()
+	c, derr := again(ctx, g.o.Primary, g.session)
+	if derr == nil {
+		defer c.Close()
+		derr = c.Exec(ctx, "DROP DATABASE /* risso: semisync status */ IF EXISTS "+mysql.Quote(measured))
+	}
+	if derr != nil {
+		return fleet.WithRemedy(errors.Join(err, fmt.Errorf("drop the schema of the measurement: %w", derr)), "DROP DATABASE "+measured)
+	}
+	g.made = false
+	return err
+}
+
+// makeMeasured makes the schema and its table, unless it is there: then it is another measurement's.
+func (g *Group) makeMeasured(ctx context.Context, table string) error {
+	there, err := g.primary.Maps(ctx, "SHOW /* risso: does another measurement run? */ DATABASES LIKE "+mysql.Literal(measured))
+	if err == nil && len(there) > 0 {
+		return fleet.WithRemedy(errors.New("create a schema for the measurement: the database exists"), "if no other measurement runs: DROP DATABASE "+measured)
+	}
+	if err == nil {
+		g.made = true // it may be, though it is interrupted
+		if err = g.primary.Exec(ctx, "CREATE DATABASE /* risso: semisync status */ "+mysql.Quote(measured)); mysql.Answered(err) {
+			g.made = false
+		}
+	}
+	if err == nil {
+		err = g.primary.Exec(ctx, "CREATE TABLE "+table+" (id INT PRIMARY KEY)")
+	}
+	if err != nil {
+		return fmt.Errorf("create a schema for the measurement: %w", err)
 	}
 	return nil
 }

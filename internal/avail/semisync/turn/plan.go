@@ -24,8 +24,10 @@ type Turn struct {
 	Lines []Lines
 	Notes []string
 
-	g    *Group
-	undo []Statement // of what was done, the last first
+	g         *Group
+	undo      []Statement                         // of what was done, the last first
+	before    map[int]func(context.Context) error // notes in undo how to go back from a step, before that is done: it may be done though it is interrupted
+	takesBack bool                                // what was set on the primary is taken back when it fails
 }
 
 // Lines are lines for the option file of a server.
@@ -60,7 +62,7 @@ func (g *Group) On() (*Turn, error) {
 	case int64(len(g.replicas)) < count:
 		return nil, fleet.WithRemedy(fmt.Errorf("%d replicas can be asked, %d have to acknowledge: writes would block", len(g.replicas), count), "name replicas with --replica")
 	}
-	t := &Turn{g: g}
+	t := &Turn{g: g, takesBack: true}
 	primary := t.of(nameOf(g.o.Primary), g.primary)
 	if !s.Loaded {
 		primary.install(s.Names, false, g)
@@ -108,8 +110,10 @@ func (g *Group) On() (*Turn, error) {
 		primary.set(s.Names.Prefix+"_enabled", "ON", "OFF")
 	}
 	primary.lines(s.Names.Prefix+"_enabled", "ON")
-	t.step(change.Step{What: "make sure that it is in force", Where: "on " + primary.name, Why: "else it is switched off again, so that nothing blocks", Do: func(ctx context.Context) error {
-		return g.confirm(ctx, s, count)
+	t.step(change.Step{What: "make sure that it is in force", Where: "on " + primary.name, Why: "else the primary is put back as it was, so that nothing blocks", Do: func(ctx context.Context) error {
+		return g.await(ctx, func(s read.SemiSyncSource) bool { return s.InForce && s.Clients >= count }, func(s read.SemiSyncSource) error {
+			return fmt.Errorf("it is not in force: %d replicas can acknowledge, %d are needed", s.Clients, count)
+		})
 	}})
 	if s.Names.Count != "" && count == 1 && len(g.replicas) > 1 {
 		t.Notes = append(t.Notes, "one acknowledgement is enough for a commit: a failover has to find the replica that gave it; --acks 2 keeps each commit on two")
@@ -162,6 +166,14 @@ func (g *Group) Off() (*Turn, error) {
 	return t, nil
 }
 
+// notes lets a function run before the step that is planned next.
+func (t *Turn) notes(f func(context.Context) error) {
+	if t.before == nil {
+		t.before = map[int]func(context.Context) error{}
+	}
+	t.before[len(t.Plan)] = f
+}
+
 func (t *Turn) step(s change.Step) { t.Plan = append(t.Plan, s) }
 
 // server plans what is done on one server.
@@ -176,10 +188,20 @@ func (t *Turn) of(name string, c *mysql.Conn) *server { return &server{t, name, 
 // set plans a setting, and how it was.
 func (s *server) set(name, value, was string) {
 	statement := s.c.Server.SetLasting(name, value)
-	s.t.step(change.Step{What: statement, Where: "on " + s.name, Do: func(ctx context.Context) error {
-		if was != "" { // first: what is interrupted may be done all the same
-			s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, s.c.Server.SetLasting(name, was)})
+	s.t.notes(func(ctx context.Context) error {
+		if was == "" {
+			return nil
 		}
+		back := s.c.Server.SetLasting(name, was) // if what is kept is not shown
+		if kept, is, err := mysql.KeptSetting(ctx, s.c, name); err == nil {
+			back = s.c.Server.TakeBack(name, was, kept, is)
+		} else if !mysql.Answered(err) {
+			return fmt.Errorf("ask %s what it keeps: %w", s.name, err)
+		}
+		s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, back})
+		return nil
+	})
+	s.t.step(change.Step{What: statement, Where: "on " + s.name, Do: func(ctx context.Context) error {
 		if err := s.c.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("%s on %s: %w", statement, s.name, err)
 		}
@@ -204,20 +226,46 @@ func (s *server) lines(name, value string) {
 
 // restart plans a new connection of a replica to the primary.
 func (s *server) restart(r *replica, why string) {
-	statements := s.c.Server.RestartReceiver(r.moment.Name)
-	s.t.step(change.Step{What: statements, Where: "on " + s.name, Why: why, Do: func(ctx context.Context) error {
+	stop, start, _ := strings.Cut(s.c.Server.RestartReceiver(r.moment.Name), "; ")
+	if r.several && r.moment.Name == "" { // its other channels are left alone
+		stop, start = s.c.Server.DefaultChannel(stop), s.c.Server.DefaultChannel(start)
+	}
+	statements := stop + "; " + start
+	s.t.notes(func(context.Context) error {
 		at := 0 // it belongs behind what it makes hold
 		for at < len(s.t.undo) && s.t.undo[at].Server == s.name {
 			at++
 		}
 		s.t.undo = slices.Insert(s.t.undo, at, Statement{s.name, statements})
-		for one := range strings.SplitSeq(statements, "; ") {
-			if err := s.c.Exec(ctx, one); err != nil {
-				return fmt.Errorf("%s on %s: %w", one, s.name, err)
-			}
-		}
 		return nil
+	})
+	s.t.step(change.Step{What: statements, Where: "on " + s.name, Why: why, Do: func(ctx context.Context) error {
+		err := s.c.Exec(ctx, stop)
+		if mysql.Answered(err) {
+			return fmt.Errorf("%s on %s: %w", stop, s.name, err)
+		}
+		if serr := s.start(ctx, r, start, err != nil); serr != nil { // whatever happens: it would not replicate
+			err = errors.Join(err, fleet.WithRemedy(fmt.Errorf("%s on %s: %w", start, s.name, serr), start+" on "+s.name+", which does not receive"))
+		}
+		return err
 	}})
+}
+
+// start lets a replica receive again, regardless of ctx; cut says that its connection ended, in which a STOP may still run.
+func (s *server) start(ctx context.Context, r *replica, statement string, cut bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if !cut {
+		if err := s.c.Exec(ctx, statement); err == nil || mysql.Answered(err) {
+			return err
+		}
+	}
+	c, err := again(ctx, r.target, r.session)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Exec(ctx, statement)
 }
 
 // install plans a plug-in. It stays when the rest is undone: switched off it does nothing. A server with super_read_only refuses that, though nothing is replicated: for that moment it is lifted, and put back
@@ -246,7 +294,7 @@ func lent() change.Kind[string] {
 		Back: func(ctx context.Context, c *mysql.Conn, old string) error {
 			return c.Exec(ctx, "SET GLOBAL /* risso: semisync on */ "+guarded+" = ON")
 		},
-		Final: func(err error) bool { return mysql.ErrorNumber(err) != 0 }}
+		Final: mysql.Answered}
 }
 
 // lifted runs f while a server takes changes of administrators.
@@ -296,22 +344,4 @@ func (g *Group) await(ctx context.Context, is func(read.SemiSyncSource) bool, no
 			return err
 		}
 	}
-}
-
-// confirm makes sure that it is in force, and else switches it off again: a primary that waits for nobody would stand.
-func (g *Group) confirm(ctx context.Context, was read.SemiSyncSource, count int64) error {
-	err := g.await(ctx, func(s read.SemiSyncSource) bool { return s.InForce && s.Clients >= count }, func(s read.SemiSyncSource) error {
-		return fmt.Errorf("it is not in force: %d replicas can acknowledge, %d are needed", s.Clients, count)
-	})
-	off := g.primary.Server.SetLasting(was.Names.Prefix+"_enabled", "OFF")
-	switch {
-	case err == nil:
-		return nil
-	case was.Enabled: // it was on before, by the user's will
-		return fleet.WithRemedy(fmt.Errorf("%w; writes wait for them now, without end: go back, or switch it off", err), off+" on the primary")
-	}
-	if oerr := g.primary.Exec(context.WithoutCancel(ctx), off); oerr != nil {
-		return fleet.WithRemedy(errors.Join(err, oerr), off+" on the primary, or writes block")
-	}
-	return fmt.Errorf("%w; it was switched off again on the primary", err)
 }

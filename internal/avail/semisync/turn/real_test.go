@@ -162,6 +162,7 @@ func TestTurn(t *testing.T) {
 			if r := p.state(semisync.Off); r.Replicas[0].Side.Enabled {
 				t.Errorf("undone: the replica is still on: %+v", r.Replicas)
 			}
+			p.interrupted()
 		})
 	}
 }
@@ -223,6 +224,9 @@ func (p *pair) killed() {
 	if got := is(); got != "OFF" {
 		t.Fatalf("left by a killed process: got %s, want OFF", got)
 	}
+	if left := p.open().Left(t.Context()); len(left) != 1 || !strings.Contains(left[0], guarded+" of "+p.nodes[1].Socket+" is off") {
+		t.Errorf("left by a killed process: got %q, want that it is off", left)
+	}
 	p.turn((*Group).On) // nothing is to be done but that
 	if got := is(); got != "ON" {
 		t.Errorf("%s afterwards: got %s, want ON", guarded, got)
@@ -245,7 +249,7 @@ func (p *pair) commits(far bool) *semisync.Measured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := change.Execute(t.Context(), plan, change.Log{}); err != nil {
+	if err := g.RunMeasure(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
 	return g.Facts.Measured
@@ -266,10 +270,95 @@ func (p *pair) measure() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := change.Execute(t.Context(), plan, change.Log{}); err == nil || !strings.Contains(fmt.Sprint(err), "database exists") {
+	if err := g.RunMeasure(t.Context(), plan); err == nil || !strings.Contains(fmt.Sprint(err), "database exists") {
 		t.Errorf("over what is there: got %v, want an error", err)
 	}
 	run(t, p.primary, "DROP DATABASE "+schema)
+	for k := range plan {
+		g := p.open()
+		plan, err := g.Measure(MostCommits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := cut(t, plan, k, k == 1)
+		err = g.RunMeasure(ctx, plan)
+		if left, lerr := p.primary.Maps(t.Context(), "SHOW DATABASES LIKE '"+schema+"'"); lerr != nil || len(left) > 0 || (err == nil) != (k == len(plan)-1) {
+			t.Errorf("a measurement interrupted at %s: got %v, %v, left %v; want no schema", plan[k], err, lerr, left)
+		}
+	}
+}
+
+// cut lets a plan be interrupted after a step, or in its midst.
+func cut(t *testing.T, plan change.Plan, k int, amid bool) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	do := plan[k].Do
+	plan[k].Do = func(ctx context.Context) error {
+		if amid {
+			go cancel()
+			return do(ctx)
+		}
+		defer cancel()
+		return do(ctx)
+	}
+	return ctx
+}
+
+// asItIs is how the primary is set, and what it keeps for its next start.
+func (p *pair) asItIs() string {
+	p.t.Helper()
+	now, err := read.SemiSyncNow(p.t.Context(), p.primary)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s := now.Source
+	text := fmt.Sprint(s.Enabled, s.WaitPoint, s.Timeout, s.WaitNone, s.Count)
+	for _, name := range []string{"enabled", "timeout", "wait_point"} {
+		value, is, err := mysql.KeptSetting(p.t.Context(), p.primary, s.Names.Prefix+"_"+name)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		text += fmt.Sprint(" ", value, is)
+	}
+	return text
+}
+
+// interrupted: switching it on ends after each step, with the primary off, and on under other settings: then that is as it was, writes go on, and the replica receives.
+func (p *pair) interrupted() {
+	t := p.t
+	t.Helper()
+	for _, on := range []string{"OFF", "ON"} {
+		names := p.look().Source.Names
+		for _, statement := range []string{p.primary.Server.SetLasting(names.Prefix+"_timeout", "9000"), "SET GLOBAL " + names.Prefix + "_wait_point = AFTER_COMMIT", "SET GLOBAL " + names.Prefix + "_enabled = " + on} {
+			run(t, p.primary, statement)
+		}
+		was, steps := p.asItIs(), 1
+		for k := 0; k < steps; k++ {
+			g := p.connected()
+			turned, err := g.On()
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps = len(turned.Plan)
+			if k == steps-1 { // in its midst: it is on, and not seen to be in force
+				g.settle = 0
+			}
+			_, err = turned.Run(cut(t, turned.Plan, k, k == steps-1))
+			if got := p.asItIs(); err == nil || got != was {
+				t.Errorf("%s, interrupted at %s: got %s, %v; want it as it was, %s", on, turned.Plan[k], got, err, was)
+			}
+			if err := <-p.insert(); err != nil {
+				t.Errorf("a write afterwards: %v", err)
+			}
+			for _, u := range turned.Undo() {
+				if u.Server != p.nodes[1].Socket {
+					t.Errorf("left to be undone: %+v", u)
+				}
+				run(t, sandboxtest.Connect(t, p.nodes[1]), strings.Split(u.Statement, "; ")...)
+			}
+			p.connected()
+		}
+		t.Logf("%s, interrupted after each of %d steps: %s", on, steps, was)
+	}
 }
 
 const schema = measured // of a measurement

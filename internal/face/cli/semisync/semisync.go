@@ -17,6 +17,7 @@ type StatusAnswer struct {
 	semisync.Report
 	Plan []string        `json:"plan,omitempty"` // of a measurement
 	Gaps []fleet.Trouble `json:"gaps,omitempty"` // replicas that could not be asked
+	Left []string        `json:"left,omitempty"` // what a risso semisync that was killed left on servers
 }
 
 // TurnAnswer is what switching it on or off did, or would do.

@@ -71,12 +71,12 @@ func (f *statusFlags) run(ctx context.Context, measure bool) error {
 			return err
 		}
 		if !f.dryRun {
-			if _, err := change.Execute(ctx, plan, change.Log{}); err != nil {
+			if err := g.RunMeasure(ctx, plan); err != nil {
 				return err
 			}
 		}
 	}
-	a := StatusAnswer{Report: semisync.Judge(g.Facts), Gaps: g.Gaps}
+	a := StatusAnswer{Report: semisync.Judge(g.Facts), Gaps: g.Gaps, Left: g.Left(ctx)}
 	if f.dryRun {
 		a.Plan = plan.Words()
 	}
@@ -85,6 +85,9 @@ func (f *statusFlags) run(ctx context.Context, measure bool) error {
 	}
 	f.report(a.Report)
 	f.gaps(g)
+	for _, left := range a.Left {
+		fmt.Fprintf(f.Out, "  %-9s %s\n", "left", left)
+	}
 	if f.dryRun {
 		fmt.Fprintln(f.Out, "\nplan of the measurement:")
 		screen.Steps(f.Out, plan)

@@ -34,8 +34,8 @@ into the option file.
 From then on writes wait while too few replicas are connected: that is what it is for.
 risso semisync status says so, and risso semisync off ends it.
 
-The plan is printed first, and carried out with --yes. It stops at the first surprise, says how to go
-back, and leaves no primary that waits for nobody.
+The plan is printed first, and carried out with --yes. It stops at the first surprise, puts the primary
+back as it was, and says how to go back on the replicas.
 
 ` + fault.Help,
 		Example: `  risso semisync on --dsn 'risso:secret@tcp(db1:3306)/' --dry-run
