@@ -31,7 +31,7 @@ type Diagnosis struct {
 	Statements string         `json:"statements,omitempty"` // as its flavour and version has them; "": something has to be done elsewhere
 	Case       string         `json:"case,omitempty"`       // the error that it is about
 	Because    *Cause         `json:"because,omitempty"`    // what it follows from; nil: nothing that was found
-	Since      time.Time      `json:"since,omitzero"`       // since when it is so, as far as somebody looked all the time; zero: that is not known
+	Since      time.Time      `json:"since,omitzero"`       // since when it is so; what held before and after a time in which nobody looked counts as one; zero: that is not known
 
 	node  int // index of the first of Nodes, or -1
 	link  int // index of the link that it is about, or -1

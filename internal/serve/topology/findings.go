@@ -1,7 +1,10 @@
 package topology
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/diagnose"
@@ -56,11 +59,12 @@ func (s steady) look(now time.Time, found []diagnose.Diagnosis) (holds []diagnos
 			holds = append(holds, d)
 		}
 	}
-	for key, e := range s {
+	for _, key := range slices.SortedFunc(maps.Keys(s), subject.compare) {
+		e := s[key]
 		if seen[key] {
 			continue
 		}
-		if e.missed++; !e.told || e.missed >= mostMissed || len(e.diagnosis.Nodes) == 0 {
+		if e.missed++; !e.told || e.missed >= mostMissed {
 			delete(s, key)
 			continue
 		}
@@ -71,11 +75,16 @@ func (s steady) look(now time.Time, found []diagnose.Diagnosis) (holds []diagnos
 	return holds
 }
 
+func (a subject) compare(b subject) int {
+	return cmp.Or(strings.Compare(a.node, b.node), strings.Compare(a.id, b.id), strings.Compare(a.subject, b.subject))
+}
+
 // resume remembers what held when Risso ended: if it holds still, it is not new.
 func (s steady) resume(p *picture.Picture) {
 	for i := range p.Nodes {
 		for _, f := range p.Nodes[i].Findings {
-			s[subject{p.Nodes[i].Name, f.ID, f.Subject}] = &spell{first: f.Since, told: true}
+			name := p.Nodes[i].Name
+			s[subject{name, f.ID, f.Subject}] = &spell{diagnosis: f.Diagnosis(name), first: f.Since, told: true}
 		}
 	}
 }
@@ -87,22 +96,54 @@ func findings(p *picture.Picture) map[string][]fleet.Finding {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		for _, f := range n.Findings {
-			switch {
-			case f.Because != "":
-			case n.Instance != "" && !slices.Contains(ruled, f.ID):
-				out[n.Instance] = append(out[n.Instance], f.Finding)
-			case n.Instance == "" && !unmet(n, f.ID):
-				if near := nearest(p, i); near != "" {
-					told := f.Finding
-					if told.Subject = n.Name; f.Subject != "" {
-						told.Subject += " " + f.Subject
-					}
-					out[near] = append(out[near], told)
+			if f.Because != "" && told(p, f.Because, len(p.Nodes)) || n.Instance != "" && slices.Contains(ruled, f.ID) {
+				continue
+			}
+			near, one := teller(p, i, f.ID), f.Finding
+			if n.Instance == "" {
+				if one.Subject = n.Name; f.Subject != "" {
+					one.Subject += " " + f.Subject
 				}
+			}
+			if near != "" {
+				out[near] = append(out[near], one)
 			}
 		}
 	}
 	return out
+}
+
+// teller is the watched server of which a finding of a node is told; "": it is told of none.
+func teller(p *picture.Picture, i int, id string) string {
+	n := &p.Nodes[i]
+	switch {
+	case n.Instance != "":
+		return n.Instance
+	case unmet(n, id):
+		return ""
+	}
+	return nearest(p, i)
+}
+
+// told reports whether what something follows from is told, or what that follows from in turn: "primary.dead of db1".
+func told(p *picture.Picture, because string, steps int) bool {
+	code, name, _ := strings.Cut(because, " of ")
+	id, _, _ := strings.Cut(code, ":")
+	for i := range p.Nodes {
+		if p.Nodes[i].Name != name {
+			continue
+		}
+		for _, f := range p.Nodes[i].Findings {
+			switch {
+			case f.ID != id:
+			case f.Because != "" && steps > 0:
+				return told(p, f.Because, steps-1)
+			default:
+				return teller(p, i, id) != ""
+			}
+		}
+	}
+	return false
 }
 
 // unmet reports whether a finding says only that a server is not reached from here which others tell of and which never answered: it may be one that Risso is not

@@ -62,6 +62,7 @@ func Causes(members []Member) []Cause {
 	for i := range members {
 		f.downWithHost(i)
 		f.diagnosed(i)
+		f.hostFull(i)
 		f.sourceDown(i)
 		f.sourceLate(i)
 	}
@@ -128,6 +129,7 @@ const (
 	findingLag     = "repl.lag"
 
 	findingRestarted = "server.restarted"
+	findingFull      = "disk.full"
 )
 
 func (f *forest) downWithHost(i int) {
@@ -150,6 +152,24 @@ func (f *forest) diagnosed(i int) {
 	for _, g := range f.members[i].Findings {
 		if strings.HasPrefix(g.ID, "primary.") || strings.HasPrefix(g.ID, "intermediate.") {
 			f.parent[place{member: i, finding: g.ID, subject: g.Subject}] = place{member: i, finding: f.downID(i)}
+		}
+	}
+}
+
+// hostFull finds servers that were refused room on a host of which a disk is full.
+func (f *forest) hostFull(i int) {
+	if f.members[i].Instance.HostID == "" || !f.has(i, findingFull, "") {
+		return
+	}
+	for h := range f.members {
+		if f.members[h].Instance.ID != f.members[i].Instance.HostID || h == i {
+			continue
+		}
+		for _, g := range f.members[h].Findings {
+			if g.ID == findingFull {
+				f.parent[place{member: i, finding: findingFull}] = place{member: h, finding: findingFull, subject: g.Subject}
+				return
+			}
 		}
 	}
 }
@@ -428,7 +448,7 @@ func (f *forest) causes() []Cause {
 }
 
 // words say what is wrong with a server that others have trouble with.
-var words = map[string]string{findingDown: " is down", findingHung: " hangs", findingStopped: " does not replicate", findingLag: " is late"}
+var words = map[string]string{findingDown: " is down", findingHung: " hangs", findingStopped: " does not replicate", findingLag: " is late", findingFull: " has a full disk"}
 
 // sourceOf is the member that a channel replicates from, or -1; see follow.Source.
 func sourceOf(known []follow.Server, i int, ch fleet.Channel) int {

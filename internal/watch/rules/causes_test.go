@@ -116,6 +116,19 @@ func TestCausesOfHost(t *testing.T) {
 	}
 }
 
+// TestCausesOfFullDisk: a server that has no room on a host with a full disk is no trouble of its own.
+func TestCausesOfFullDisk(t *testing.T) {
+	h := Member{Instance: fleet.Instance{ID: "h", Name: "h", Kind: fleet.KindHost, Address: "h"}, State: StateCritical, Findings: []fleet.Finding{{ID: "disk.full", Subject: "/var"}}}
+	p := member("p", "db1:3306", StateCritical, "disk.full")
+	if got := Causes([]Member{h, p}); len(got) != 0 {
+		t.Errorf("a server elsewhere: got %+v, want none", got)
+	}
+	p.Instance.HostID = "h"
+	if got := Causes([]Member{h, p}); len(got) != 1 || got[0].Instance != "h" || got[0].Subject != "/var" || got[0].What != "h has a full disk" || got[0].Instances() != 1 {
+		t.Errorf("got %+v, want one cause, the disk of h", got)
+	}
+}
+
 // TestUndecided: a server that is down is undecided until each of the others on its machine was told to be silent, too, or answered since.
 func TestUndecided(t *testing.T) {
 	a := member("a", "db1:3306", StateDown, "server.down").since(100)

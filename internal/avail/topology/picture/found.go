@@ -38,3 +38,15 @@ func Diagnosed(found []diagnose.Diagnosis) map[string][]Finding {
 	}
 	return out
 }
+
+// Diagnosis is the diagnosis of a server that a finding of a picture was kept of, as far as findings have it.
+func (f Finding) Diagnosis(node string) diagnose.Diagnosis {
+	d := diagnose.Diagnosis{Code: f.ID, Severity: f.Severity, Nodes: []string{node}, Subject: f.Subject, What: f.What, Evidence: []string{f.Why}, NotSeen: "-", Next: f.Remedy, Case: f.Case, Since: f.Since}
+	if f.ID == "repl.config" {
+		d.Code += ":" + f.Subject
+	}
+	if code, of, ok := strings.Cut(f.Because, " of "); ok {
+		d.Because = &diagnose.Cause{Code: code, Node: of}
+	}
+	return d
+}

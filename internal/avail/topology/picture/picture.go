@@ -435,9 +435,12 @@ func (p *Picture) Key() string {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		fmt.Fprintf(&b, "%q %q %q %s %s %t %q %t %t %q %t %q %q %t %q\n", n.ID, n.Name, n.Server, n.Role, n.State, n.Seen, n.Why, n.Writable, n.Offline, n.SemiSync, n.Errant, n.Cluster, n.Member, n.NoQuorum, n.Partly)
-		for _, f := range n.Findings {
-			fmt.Fprintf(&b, " %s %q %d %q\n", f.ID, f.Subject, f.Severity, f.Case)
+		found := make([]string, len(n.Findings))
+		for k, f := range n.Findings {
+			found[k] = fmt.Sprintf(" %s %q %d %q\n", f.ID, f.Subject, f.Severity, f.Case)
 		}
+		slices.Sort(found) // their order is by how bad they are now
+		b.WriteString(strings.Join(found, ""))
 	}
 	for _, l := range p.Links {
 		fmt.Fprintf(&b, "%q %q %q %s %d %d\n", p.Nodes[l.Source].ID, p.Nodes[l.Replica].ID, l.Channel, l.Kind, l.Error, l.Delay)
