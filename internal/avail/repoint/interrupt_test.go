@@ -15,10 +15,14 @@ import (
 
 // TestInterrupted: a move ends after each of its steps, and in the midst of each; then the replica replicates, from where it is said, and no journal is left.
 func TestInterrupted(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7"} {
-		t.Run(spec, func(t *testing.T) {
+	for _, name := range []string{"mariadb", "mysql-9.7", "mariadb by position", "mysql-9.7 by position"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			spec, byPosition := strings.CutSuffix(name, " by position")
 			s := up(t, 2, spec)
+			for i := 1; i < 3 && byPosition; i++ {
+				s.byPosition(i)
+			}
 			s.pace = 20 * time.Millisecond // its replicas are to be level soon, many times
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB", "CREATE TABLE d.slow (a INT) ENGINE=InnoDB")
 			s.level("d.slow")
@@ -30,7 +34,9 @@ func TestInterrupted(t *testing.T) {
 					s.interrupt(k, true)
 				}
 			}
-			s.end(l)
+			if s.end(l); byPosition {
+				return
+			}
 			s.stopping()
 			s.theirs()
 		})
@@ -74,6 +80,9 @@ func (s *servers) interrupt(k int, amid bool) (steps int, what string) {
 		err != nil && strings.Contains(err.Error(), "as it was before") != (ch.Source == s.address(0)),
 		err != nil && strings.Contains(err.Error(), "points at "+s.address(1)+" now") != (ch.Source == s.address(1)):
 		s.t.Errorf("%s: got %v, and it replicates from %s", what, err, ch.Source)
+	}
+	if other := s.channel(1); other.Status.IORunning == "No" || !other.SQLRunning {
+		s.t.Errorf("%s: the other replica, which may have stood still: got %+v, want that it replicates", what, other.Status)
 	}
 	s.nothingLeft()
 	if ch.Source != s.address(0) {

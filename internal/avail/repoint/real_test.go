@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -283,9 +284,50 @@ func TestPositions(t *testing.T) {
 				}
 			}
 			s.nothingLeft()
+			s.noWayBack()
 			s.lostAnchor()
 		})
 	}
+}
+
+// noWayBack: somebody lets the replica apply from its new source before the move does, so that its old position is lost. It cannot go back, and is not started where it
+// points, as if it could.
+func (s *servers) noWayBack() {
+	m, err := s.prepare(2, 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	broken := errors.New("broken off")
+	at := len(m.Plan) - 3
+	receive := m.Plan[at].Do
+	m.Plan[at].Do = func(ctx context.Context) error {
+		if err := receive(ctx); err != nil {
+			return err
+		}
+		was := s.channel(2).Status.Pos
+		s.do(0, "INSERT INTO d.ledger VALUES (1000000, 'x')")
+		s.start(2, mysql.Applier)
+		s.awaits(2, "that it applies", func() bool { return s.channel(2).Status.Pos > was })
+		s.stop(2, mysql.Applier)
+		return broken
+	}
+	err = m.Do(s.t.Context())
+	ch := s.channel(2)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "position in the log") || !strings.Contains(err.Error(), "risso replica back") || ch.SQLRunning || ch.Status.Source != s.address(1) {
+		s.t.Errorf("it cannot go back: got %v, %+v; want that this is said, and that it does not apply", err, ch.Status)
+	}
+	left, _ := filepath.Glob(filepath.Join(s.r.Dir, "*.json"))
+	if len(left) != 2 {
+		s.t.Errorf("got the journals %v, want both", left)
+	}
+	for _, name := range left {
+		if err := os.Remove(name); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.start(2, mysql.Applier)
+	s.level("d.ledger")
+	s.move(2, 0)
 }
 
 // lostAnchor: the server that stood still cannot be started again, which is said; the replica goes back.

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,9 @@ func (c *command) delay(ctx context.Context, name, text string) error {
 		}
 		if p, err = c.r.Delay(ctx, t, i, c.named(), int(d/time.Second)); err != nil {
 			return err
+		}
+		if !slices.Equal(p.Plan.Words(), one.Plan) || !slices.Equal(append([]string{}, p.Notes...), one.Notes) {
+			return fault.New(fault.Failed, "run it again", fmt.Errorf("%s is not as it was when the plan was shown: nothing was done", one.Replica))
 		}
 		err = p.Do(ctx)
 		if one.Journal = p.Journal; err != nil {
