@@ -86,6 +86,7 @@ type Rebuild struct {
 	filled int // the step after the last that fills
 	move   *Move
 	loan   *change.Loan[Rebuilding]
+	gone   bool               // an earlier run has cleared it
 	took   map[string]float64 // seconds of what takes time
 }
 
@@ -335,6 +336,7 @@ func (b *Rebuild) run(ctx context.Context) (err error) {
 	if err := b.borrow(ctx); err != nil {
 		return err
 	}
+	b.gone = b.state.Cleared
 	if b.state.Cleared && b.state.At > 0 { // it may have been restarted, and be as its option file says, with threads that look for a source
 		stop := words{mysql.Of(b.Replica.Server), b.Channel.Name, false}.stopBoth()
 		if err := errors.Join(b.close(ctx), b.move.node.do(ctx, stop)); err != nil {
@@ -422,6 +424,9 @@ func (b *Rebuild) end(ctx context.Context, err error) error {
 	name := b.Replica.Name
 	if err == nil {
 		return errors.Join(b.f.Remove(), b.loan.Done())
+	}
+	if errors.Is(err, ErrIntact) {
+		b.state.Cleared = b.gone
 	}
 	if b.state.Cleared {
 		b.loan.Leave()

@@ -28,6 +28,7 @@ var (
 	ErrRefused  = errors.New("it cannot be done")
 	ErrBusy     = errors.New("another risso replica is at work on this server")
 	ErrSurprise = errors.New("it did not go as planned")
+	ErrIntact   = errors.New("its data are all there") // of a step that may take them: it did not
 )
 
 // Repointer does it.

@@ -396,6 +396,12 @@ func TestRebuildClone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rebuild := []string{"rebuild", "n1", "--from", "clone", "--yes"}
+	mustExec(t, donor, "SET GLOBAL max_allowed_packet = 1048576") // less than CLONE wants
+	if _, said := r.risso(fault.Failed, rebuild...); !strings.Contains(said, "n1 has all of its data, and replicates from") {
+		t.Errorf("refused by the donor: %s", said)
+	}
+	r.asBefore("refused by the donor")
+	mustExec(t, donor, "SET GLOBAL max_allowed_packet = 67108864")
 	started := r.startsAgain()
 	r.killed("set", rebuild...)
 	<-started

@@ -117,6 +117,10 @@ func (c *cloner) clone(ctx context.Context) error {
 	if err := conn.Exec(ctx, list); err != nil {
 		return fmt.Errorf("%s on %s: %w", list, c.name, err)
 	}
+	before, err := schemas(ctx, conn)
+	if err != nil {
+		return err
+	}
 	watch, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { // ends with stop
@@ -142,7 +146,16 @@ func (c *cloner) clone(ctx context.Context) error {
 	if mysql.ClassOf(err) == mysql.ClassPrivilege || strings.Contains(err.Error(), "1045") || strings.Contains(err.Error(), "BACKUP_ADMIN") {
 		remedy = "the account of " + c.from + " has to be able to log in there from the machine of " + c.name + ", with BACKUP_ADMIN; that of " + c.name + " needs CLONE_ADMIN"
 	}
-	return fault.New(fault.Failed, remedy, fmt.Errorf("CLONE INSTANCE on %s: %w", c.name, err))
+	err = fmt.Errorf("CLONE INSTANCE on %s: %w", c.name, err)
+	if now, serr := schemas(ctx, conn); serr == nil && before != "" && now == before { // CLONE drops them first
+		err = fmt.Errorf("%w: %w", repoint.ErrIntact, err)
+	}
+	return fault.New(fault.Failed, remedy, err)
+}
+
+// schemas are those of users.
+func schemas(ctx context.Context, conn *mysql.Conn) (string, error) {
+	return conn.Text(ctx, "SELECT /* risso: is all still there? */ GROUP_CONCAT(SCHEMA_NAME ORDER BY 1) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')")
 }
 
 // watch shows how far CLONE is.
@@ -337,6 +350,13 @@ func (c *rebuild) cloner(ctx context.Context, f *copier, v repoint.RebuildVerdic
 	}
 	if state == "" && d.Writes.Super {
 		refuse("plugin", "SET GLOBAL super_read_only = OFF; INSTALL PLUGIN clone SONAME 'mysql_clone.so'; SET GLOBAL super_read_only = ON on "+d.Name, "%s has no plug-in clone, and takes none, as it is super_read_only", d.Name)
+	}
+	rights, err := conn.Rights(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !rights.Have("", "", "BACKUP_ADMIN") {
+		refuse("privileges", conn.Server.CloneDonorGrants()+" on "+d.Name, "the account of %s may not let itself be cloned", d.Name)
 	}
 	if len(no) > 0 {
 		return nil, repoint.Refused("rebuild "+n.Name, no)
