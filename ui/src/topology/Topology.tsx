@@ -39,7 +39,7 @@ function Diagnosis({ f }: { f: NonNullable<TopologyNode['findings']>[number] }) 
   return (
     <p class={`t-found ${f.severity}`} data-finding={f.id}>
       <code>{f.id}</code> {f.what}
-      {f.because ? <span class="quiet"> – follows from {f.because}</span> : <>{f.why && <span class="quiet"> – {f.why}</span>}{f.remedy && <> <Remedy text={f.remedy} /></>}</>}
+      {f.because ? <span class="quiet"> – follows from {f.because}</span> : <>{f.why && <span class="quiet"> – {f.why}</span>}{f.remedy && <span class="t-next">what to do: <Remedy text={f.remedy} /></span>}</>}
     </p>
   );
 }
