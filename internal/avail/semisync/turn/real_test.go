@@ -363,10 +363,26 @@ func (p *pair) interrupted() {
 
 const schema = measured // of a measurement
 
+// level waits until the replica has applied all. A MariaDB that is killed in the midst of a DROP writes it anew when it starts, as a transaction of its own.
+func (p *pair) level() {
+	t := p.t
+	t.Helper()
+	want, err := mysql.LoggedGTIDs(t.Context(), p.primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := sandboxtest.Connect(t, p.nodes[1])
+	await.Until(t, func() bool {
+		has, err := mysql.AppliedGTIDs(t.Context(), replica)
+		return err == nil && has.ContainsSet(want)
+	}, "a replica that has applied all")
+}
+
 // blocked: without its replica the primary stands, and that is said; the remedy lets it go on.
 func (p *pair) blocked() {
 	t := p.t
 	t.Helper()
+	p.level()
 	if err := p.nodes[1].Turn(t.Context(), sandbox.TurnKill); err != nil {
 		t.Fatal(err)
 	}
