@@ -38,7 +38,6 @@ type restorer struct {
 	f      repository
 	repo   *repo.Repo
 	header repo.Header
-	logs   mirror.Place
 	rolls  *mirror.Plan // nil: the source's binary logs lead on
 	rolled mysql.GTIDSet
 }
