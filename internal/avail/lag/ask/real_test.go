@@ -108,6 +108,9 @@ func TestCauses(t *testing.T) {
 func (p *pair) stopped() {
 	t := p.t
 	t.Helper()
+	if p.c.Server.GTIDsByDomain() { // a write of its own does not make it level
+		run(t, p.c, "SET GLOBAL read_only = OFF; SET GLOBAL gtid_strict_mode = OFF; SET gtid_seq_no = 100000; CREATE TABLE test.own (id INT)")
+	}
 	for _, c := range []struct{ thread, code string }{{"IO_THREAD", "receiver.stopped"}, {"SQL_THREAD", "applier.stopped"}} {
 		run(t, p.c, "STOP "+word(p.c)+" "+c.thread)
 		run(t, p.source, "INSERT INTO test.t SELECT MAX(id) + 1, 0 FROM test.t")
