@@ -92,6 +92,10 @@ func TestJudge(t *testing.T) {
 		r.Channels = []read.ReplicaChannel{{SourceUUID: uuids["R"], SourceID: "2"}}
 		return r
 	}
+	under := func(r Reading, above string) Reading {
+		r.Channels = []read.ReplicaChannel{{SourceUUID: uuids[above], SourceID: map[string]string{"R": "2", "O": "3"}[above]}}
+		return r
+	}
 	for _, c := range []struct {
 		what   string
 		q      Question
@@ -134,6 +138,11 @@ func TestJudge(t *testing.T) {
 		{"MariaDB, a domain of its own", Question{Replica: mariaReading("R", "0-1-8,2-2-5"), Source: up(mariaReading("S", "0-1-9"))}, "errant certain 2-2-5", "committed on R itself"},
 		{"MariaDB, down", Question{Replica: mariaReading("R", "0-1-12,0-2-13,0-7-14"), Others: []Reading{mariaReading("O", "0-1-10")}}, "errant certain 0-2-13; ahead likely 0-1-12; unknown not known 0-7-14", ""},
 		{"MariaDB, down, alone", Question{Replica: mariaReading("R", "0-1-12,0-2-13")}, "errant likely 0-2-13", "no other server was asked"},
+		{"down, beside its own replica", Question{Replica: mysqlReading("R", "S:1-8,R:1"), Others: []Reading{under(mysqlReading("O", "S:1-8,R:1"), "R")}}, "errant likely R:1", "O replicates from R"},
+		{"down, beside its replica's replica", Question{Replica: mysqlReading("R", "S:1-8,R:1"), Others: []Reading{under(mysqlReading("X", "S:1-8,R:1"), "O"), under(mysqlReading("O", "S:1-8,R:1"), "R")}}, "errant likely R:1", "X replicates from R"},
+		{"down, beside its replica and one more", Question{Replica: mysqlReading("R", "S:1-8,R:1"), Others: []Reading{under(mysqlReading("X", "S:1-8,R:1"), "R"), mysqlReading("O", "S:1-8")}}, "errant certain R:1", ""},
+		{"down, alone, without writes of its own", Question{Replica: mysqlReading("R", "S:1-8")}, "unknown: neither its source", ""},
+		{"MariaDB, down, beside its own replica", Question{Replica: mariaReading("R", "0-1-12,0-2-13"), Others: []Reading{under(mariaReading("O", "0-1-12,0-2-13"), "R")}}, "errant likely 0-2-13", "O replicates from R"},
 	} {
 		v, err := Judge(c.q)
 		got := told(v)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,8 @@ func TestErrantEnds(t *testing.T) {
 
 // TestSourceGone: when the source is gone, what came from it is told apart from what a replica wrote itself, by what the replicas know.
 func TestSourceGone(t *testing.T) {
-	for _, c := range []struct{ spec, stop, ahead string }{{"mysql-9.7", "STOP REPLICA IO_THREAD", "ahead, certain, 1 transaction"}, {"mariadb", "STOP SLAVE IO_THREAD", "ahead, likely, 1 transaction"}} {
+	for _, c := range []struct{ spec, stop, ahead, change string }{{"mysql-9.7", "STOP REPLICA IO_THREAD", "ahead, certain, 1 transaction", "CHANGE REPLICATION SOURCE TO SOURCE_PORT"},
+		{"mariadb", "STOP SLAVE IO_THREAD", "ahead, likely, 1 transaction", "CHANGE MASTER TO MASTER_PORT"}} {
 		t.Run(c.spec, func(t *testing.T) {
 			t.Parallel()
 			box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{c.spec}, Topology: sandbox.TopologyReplication, Replicas: 2})
@@ -159,6 +161,19 @@ func TestSourceGone(t *testing.T) {
 			}
 			if code, text := call(t, "repair", "--dsn", box.Nodes[1].DSN, "--source", box.Nodes[0].DSN, "--yes", "--state", t.TempDir()); code != fault.Failed {
 				t.Errorf("repair: got exit code %d: %s", code, text)
+			}
+			if code, text := call(t, "errant", "--dsn", "db3="+box.Nodes[2].DSN, "--source", box.Nodes[0].DSN); code != fault.Failed || !strings.Contains(text, "not known") {
+				t.Errorf("nobody can tell: got exit code %d: %s", code, text)
+			}
+			// db3 goes below db2, and gets its transaction: it is no witness that db2's transaction is anywhere else.
+			run(db3, db3.Server.StopReplica(""), strings.ReplaceAll(c.change, "PORT", fmt.Sprint("PORT = ", box.Nodes[1].Port)), db3.Server.StartReplica(""))
+			await.Until(t, func() bool {
+				n, err := db3.Text(t.Context(), "SELECT COUNT(*) FROM shop.o WHERE id = 1")
+				return err == nil && n == "0"
+			}, "db3 has what db2 wrote")
+			code, text = call(t, "errant", "--dsn", "db2="+box.Nodes[1].DSN, "--dsn", "db3="+box.Nodes[2].DSN)
+			if code != fault.Differs || !strings.Contains(text, "errant, likely, 1 transaction") || !strings.Contains(text, "delete shop.o: 1 row") {
+				t.Errorf("beside its own replica: got exit code %d: %s", code, text)
 			}
 		})
 	}
