@@ -282,6 +282,8 @@ func TestLocate(t *testing.T) {
 	r.Purged, r.Received, r.Owned = set(t, "S:1-3"), set(t, "S:4-11"), set(t, "R:1")
 	m := mariaReading("R", "0-1-20,0-2-9")
 	m.Position = "0-1-20,1-1-5"
+	waits := m
+	waits.Channels = []read.ReplicaChannel{{SourceID: "1", Received: "0-1-24,1-1-5"}}
 	parse := func(s string) mysql.GTID {
 		g, err := mysql.ParseGTID(long(s))
 		if err != nil {
@@ -298,6 +300,7 @@ func TestLocate(t *testing.T) {
 	}{
 		{r, "S:5", Seen{Transactions: []Transaction{{GTID: parse("S:5")}}}, nil, InLog}, {r, "S:2", Seen{}, nil, Purged}, {r, "S:7", Seen{}, nil, Applied}, {r, "S:7", Seen{Incomplete: true}, nil, NotTold}, {r, "S:7", Seen{}, errors.New("x"), NotTold},
 		{r, "S:11", Seen{}, nil, Received}, {r, "R:1", Seen{}, nil, Begun}, {r, "R:2", Seen{}, nil, Never}, {r, "0-1-1", Seen{}, nil, Never},
+		{waits, "0-1-22", Seen{}, nil, Received}, {waits, "0-1-24", Seen{}, nil, Received}, {waits, "0-1-25", Seen{}, nil, Never}, {waits, "0-3-22", Seen{}, nil, NotTold}, {waits, "1-1-5", Seen{}, nil, Applied}, {waits, "0-1-7", Seen{}, nil, Purged},
 		{m, "0-1-7", Seen{}, nil, Purged}, {m, "0-1-7", Seen{Incomplete: true}, nil, NotTold}, {m, "0-1-21", Seen{}, nil, Never}, {m, "1-1-4", Seen{}, nil, Applied}, {m, "0-3-8", Seen{}, nil, NotTold}, {m, "0-3-99", Seen{}, nil, Never}, {m, "0-2-9", Seen{Transactions: []Transaction{{GTID: parse("0-2-9")}}}, nil, InLog},
 	} {
 		got := Locate(&c.r, []mysql.GTID{parse(c.gtid)}, c.seen, c.err)

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -87,6 +88,16 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.OK, []string{"where", gtid, "--dsn", replica, "--dsn", source}, "db2: in its binary log", "delete shop.o: 2 rows", "db1: ")
 			wants(fault.Failed, []string{"where", gtid, "--dsn", replica, "--dsn", "db3=x@tcp(nosuch.invalid)/"}, "db2: in its binary log", "db3: not known: it could not be asked")
 
+			run(db2, db2.Server.Thread("STOP", "SQL_THREAD", ""))
+			run(db1, "INSERT INTO shop.o VALUES (7)")
+			last := lastOf(t, db1)
+			await.Until(t, func() bool {
+				list, err := read.ReplicaMoments(t.Context(), db2)
+				return err == nil && len(list) == 1 && list[0].Received.Contains(last)
+			}, "db2 has received it")
+			wants(fault.OK, []string{"where", last.String(), "--dsn", replica, "--dsn", source}, "db2: received, not applied", "db1: in its binary log")
+			run(db2, db2.Server.Thread("START", "SQL_THREAD", ""))
+
 			saved, journals := filepath.Join(t.TempDir(), "plan"), t.TempDir()
 			repair := []string{"repair", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN, "--state", journals}
 			wants(fault.Usage, repair, "nobody is there to say yes")
@@ -115,6 +126,25 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.Failed, append(repair, "--yes"), "only a rebuild helps for certain, because nobody can say what all of them changed")
 		})
 	}
+}
+
+// lastOf is the last transaction that a primary without other history has committed.
+func lastOf(t *testing.T, c *mysql.Conn) mysql.GTID {
+	t.Helper()
+	set, err := mysql.LoggedGTIDs(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := set.String()
+	if !set.ByDomain() {
+		source, numbers, _ := strings.Cut(text, ":")
+		text = source + ":" + numbers[strings.LastIndexByte(numbers, '-')+1:]
+	}
+	g, err := mysql.ParseGTID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // TestSourceGone: when the source is gone, what came from it is told apart from what a replica wrote itself, by what the replicas know.
