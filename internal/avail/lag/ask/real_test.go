@@ -270,6 +270,17 @@ func TestHangs(t *testing.T) {
 	p := newPair(t, "mariadb")
 	goOn := sandboxtest.Pause(t, p.replica)
 	defer goOn()
+	if err := p.c.Exec(t.Context(), "DO 1"); mysql.ClassOf(err) != mysql.ClassTimeout || !strings.HasPrefix(err.Error(), "does not answer (within ") {
+		t.Errorf("a statement to a server that hangs: got %v, %s, want that it does not answer", err, mysql.ClassOf(err))
+	}
+	for range 2 { // the connection is closed now, and its server answers no more than before
+		if err := p.c.Exec(t.Context(), "DO 1"); mysql.ClassOf(err) != mysql.ClassTimeout {
+			t.Errorf("the next one: got %v, %s", err, mysql.ClassOf(err))
+		}
+	}
+	if _, err := mysql.Connect(t.Context(), p.target.WithPatience(time.Second), nil); err == nil || !strings.HasSuffix(err.Error(), ": does not answer (within 1 s)") {
+		t.Errorf("a login at a server that hangs: got %v", err)
+	}
 	_, err := Replica(t.Context(), Options{Target: p.target, Source: &p.sourceAddr, For: 200 * time.Millisecond, Patience: 100 * time.Millisecond, Grace: 300 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "did not answer all within 1 s") {
 		t.Errorf("got %v, want that it did not answer in time", err)
