@@ -11,6 +11,8 @@ import (
 // setting is a global variable of the replica, "" where it is not known.
 func GoOn(server mysql.Server, ch fleet.Channel, setting func(name string) string) (remedy, advice string) {
 	id, _ := strconv.ParseInt(setting("server_id"), 10, 64) // 0: not known
-	stop := server.GoOn(ch, mysql.ReplicaSettings{GTIDMode: setting("gtid_mode"), ApplyMode: setting(server.ApplyModeVariable()), ServerID: id})
+	threads, _ := strconv.Atoi(setting("slave_parallel_threads"))
+	stop := server.GoOn(ch, mysql.ReplicaSettings{GTIDMode: setting("gtid_mode"), ApplyMode: setting(server.ApplyModeVariable()), ServerID: id,
+		Threads: threads, Position: setting("gtid_slave_pos")})
 	return stop.Statements, stop.Advice
 }

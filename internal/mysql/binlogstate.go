@@ -20,7 +20,7 @@ type BinlogState map[Origin]uint64
 func ParseBinlogState(text string) (BinlogState, error) {
 	s := BinlogState{}
 	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
+		if part = trimmed(part); part == "" {
 			continue
 		}
 		g, err := parseMaria(part)

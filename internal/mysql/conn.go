@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
@@ -88,11 +90,15 @@ func (t *Traffic) Texts() []string {
 type countedConn struct {
 	net.Conn
 	traffic *Traffic
+	late    atomic.Bool // an answer did not come in time
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.traffic.Received.Add(int64(n))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.late.Store(true)
+	}
 	return n, err
 }
 
@@ -100,6 +106,35 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.traffic.Sent.Add(int64(n))
 	return n, err
+}
+
+// LateError says that a server kept the connection, and did not answer in time. The driver closes the connection then, and calls it invalid as it does one that
+// was dropped.
+type LateError struct {
+	Patience time.Duration
+	err      error // the driver's
+}
+
+func (e *LateError) Error() string { return "does not answer (within " + digits.Span(e.Patience) + ")" }
+
+// Unwrap makes it a time-out.
+func (e *LateError) Unwrap() []error { return []error{os.ErrDeadlineExceeded, e.err} }
+
+// line is what the driver reads and writes.
+type line struct {
+	conn     *countedConn // nil: not connected
+	patience time.Duration
+}
+
+// told is a driver's error; of a server that did not answer in time, a *LateError.
+func (l *line) told(err error) error {
+	if err == nil || l.conn == nil || !l.conn.late.Load() || classOfTransport(err) != ClassDropped {
+		return err
+	}
+	if _, already := errors.AsType[*LateError](err); already {
+		return err
+	}
+	return &LateError{l.patience, err}
 }
 
 // Conn is one connection to a server. It belongs to one goroutine.
@@ -110,6 +145,7 @@ type Conn struct {
 	conn    sqldriver.Conn
 	queryer sqldriver.QueryerContext
 	traffic *Traffic
+	line    *line
 	local   net.Addr // our end
 	row     []sqldriver.Value
 	Server  Server // as it was when connecting
@@ -126,11 +162,13 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 	}
 	cfg := t.cfg.Clone()
 	var local net.Addr
+	over := &line{patience: cfg.ReadTimeout}
 	dial := t.dialer(traffic)
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err == nil {
 			local = conn.LocalAddr()
+			over.conn, _ = conn.(*countedConn)
 		}
 		return conn, err
 	}
@@ -140,14 +178,14 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 	}
 	conn, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, classify(t, err)
+		return nil, classify(t, over.told(err))
 	}
 	queryer, ok := conn.(sqldriver.QueryerContext)
 	if !ok {
 		conn.Close()
 		return nil, errors.New("the driver cannot run queries")
 	}
-	c := &Conn{conn: conn, queryer: queryer, traffic: traffic, local: local}
+	c := &Conn{conn: conn, queryer: queryer, traffic: traffic, line: over, local: local}
 	if c.Server, err = probe(ctx, c); err != nil {
 		c.Close()
 		return nil, classify(t, err)
@@ -185,13 +223,13 @@ func (c *Conn) QuietQuery(ctx context.Context, query string, f func(row []sqldri
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
 	rows, err := c.queryer.QueryContext(ctx, query, nil)
 	if err != nil {
-		return err
+		return c.line.told(err)
 	}
 	if err := c.eachRow(rows, f); err != nil {
 		rows.Close()
 		return err
 	}
-	return rows.Close()
+	return c.line.told(rows.Close())
 }
 
 func (c *Conn) eachRow(rows sqldriver.Rows, f func(row []sqldriver.Value) error) error {
@@ -205,7 +243,7 @@ func (c *Conn) eachRow(rows sqldriver.Rows, f func(row []sqldriver.Value) error)
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return err
+			return c.line.told(err)
 		}
 		if err := f(row); err != nil {
 			return err
@@ -221,7 +259,7 @@ func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, err
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
 	rows, err := c.queryer.QueryContext(ctx, query, nil)
 	if err != nil {
-		return nil, err
+		return nil, c.line.told(err)
 	}
 	defer rows.Close()
 	names := append([]string(nil), rows.Columns()...)
@@ -266,7 +304,7 @@ func (c *Conn) ExecutePrepared(ctx context.Context, statement string, value int6
 	}
 	stmt, err := preparer.PrepareContext(ctx, statement)
 	if err != nil {
-		return false, err
+		return false, c.line.told(err)
 	}
 	defer stmt.Close() // the connection tells by the next statement if this failed
 	q, ok := stmt.(sqldriver.StmtQueryContext)
@@ -275,7 +313,7 @@ func (c *Conn) ExecutePrepared(ctx context.Context, statement string, value int6
 	}
 	rows, err := q.QueryContext(ctx, []sqldriver.NamedValue{{Ordinal: 1, Value: value}})
 	if err != nil {
-		return true, err
+		return true, c.line.told(err)
 	}
 	return true, cmp.Or(c.eachRow(rows, IgnoreRow), rows.Close())
 }

@@ -49,6 +49,9 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Target, e.Reason
 
 // Reason is the trouble in words, without the address.
 func (e *Error) Reason() string {
+	if late, ok := errors.AsType[*LateError](e.Err); ok {
+		return late.Error()
+	}
 	switch e.Class {
 	case ClassRefused:
 		return "refuses connections"
@@ -104,6 +107,12 @@ func classify(t Target, err error) error {
 		}
 	}
 	return &Error{Target: t.String(), Class: class, Err: fleet.WithRemedy(err, r)}
+}
+
+// Lost reports whether an error leaves no connection behind: it was dropped, or the server did not answer in time.
+func Lost(err error) bool {
+	class := ClassOf(err)
+	return class == ClassDropped || class == ClassTimeout
 }
 
 // ClassOf reports what kind of trouble a driver's error is; "" for none.

@@ -11,16 +11,19 @@ import (
 // This file has the statements that let a replica go on after an error, each for the mysql client as it is, separated by "; ".
 
 // SkipTransaction passes over the transaction at which a channel's applier stopped: an empty one takes its GTID, or the applier is told to
-// leave one out. numbered: the server gives each transaction a GTID, so that MySQL refuses to count. "" if the transaction is not known.
+// leave one out. "" if the transaction is not known.
 // Sources: MySQL manual, "Skipping Transactions"; MariaDB documentation, "SET GLOBAL SQL_SLAVE_SKIP_COUNTER".
-func (s Server) SkipTransaction(ch fleet.Channel, numbered bool) string {
-	return strings.Join(s.SkipSteps(ch, numbered), "; ")
+func (s Server) SkipTransaction(ch fleet.Channel, set ReplicaSettings) string {
+	return strings.Join(s.SkipSteps(ch, set), "; ")
 }
 
 // SkipSteps are the statements of SkipTransaction one by one; the last one starts the channel.
-func (s Server) SkipSteps(ch fleet.Channel, numbered bool) []string {
+func (s Server) SkipSteps(ch fleet.Channel, set ReplicaSettings) []string {
 	start := s.StartReplica(ch.Name)
+	numbered := s.NumbersAll(set.GTIDMode) // MySQL refuses to count then
 	switch {
+	case s.CannotCount(ch, set):
+		return nil
 	case s.MariaDB() && ch.Name != "":
 		return []string{"SET @@SESSION.default_master_connection = " + Literal(ch.Name), "SET GLOBAL sql_slave_skip_counter = 1", start}
 	case s.MariaDB():
@@ -33,6 +36,17 @@ func (s Server) SkipSteps(ch fleet.Channel, numbered bool) []string {
 		return []string{"SET GLOBAL sql_replica_skip_counter = 1", start}
 	}
 	return []string{"SET GLOBAL sql_slave_skip_counter = 1", start}
+}
+
+// CannotCount reports whether a MariaDB refuses to count what it passes over (error 1966), because it applies with several threads what has several domains. Its
+// place in the relay log does not tell either at which transaction it stands: it begins anew there. Source: sql/sys_vars.cc, update_slave_skip_counter.
+func (s Server) CannotCount(ch fleet.Channel, set ReplicaSettings) bool {
+	return s.MariaDB() && ch.GTID && set.Threads > 0 && (set.Position == "" || strings.Contains(set.Position, ","))
+}
+
+// ApplyAlone lets a channel of a MariaDB apply with one thread, so that it stops where it can count.
+func (s Server) ApplyAlone(channel string) string {
+	return s.StopReplica(channel) + "; SET GLOBAL slave_parallel_threads = 0; " + s.StartReplica(channel)
 }
 
 // OverwriteRows lets a channel apply the transaction at which it stopped with the rows as they are: those that are there already are
@@ -95,6 +109,7 @@ func (s Server) FetchKey(channel string) string {
 // What skipping leaves behind.
 const (
 	lostRows  = "; the remedy passes over this transaction, whose rows then are not as on the source: repair them by risso checksum --mend"
+	alone     = "; with several threads and several domains MariaDB does not count what it passes over (error 1966): with one it stops here again, and then risso replica skip passes over this transaction; all other channels must have stopped applying while slave_parallel_threads is set"
 	sameThing = "; the remedy passes over this statement; nothing is lost if the object is as on the source: compare it"
 	unnamed   = "; the server does not say which transaction it is, and only by its GTID can it be passed over: look for it where the source's log stops being applied, or rebuild this replica"
 	rebuild   = "; what it needs is gone from the source's logs: rebuild this replica from a backup or a copy of the source"
@@ -114,6 +129,8 @@ type ReplicaSettings struct {
 	GTIDMode  string
 	ApplyMode string // as ApplyModeVariable has it
 	ServerID  int64  // 0: not known
+	Threads   int    // slave_parallel_threads of MariaDB
+	Position  string // and gtid_slave_pos; "": not known
 }
 
 // GoOn is how a channel that an error stopped goes on. Starting it alone is a remedy only where the error may be over by itself.
@@ -121,9 +138,12 @@ func (s Server) GoOn(ch fleet.Channel, set ReplicaSettings) Stop {
 	if ch.SQL.Text == "" {
 		return s.receiveAgain(ch, set)
 	}
-	skip := s.SkipTransaction(ch, strings.HasPrefix(strings.ToUpper(set.GTIDMode), "ON"))
+	skip := s.SkipTransaction(ch, set)
 	rows, same := lostRows, sameThing
-	if skip == "" {
+	switch {
+	case s.CannotCount(ch, set):
+		skip, rows, same = s.ApplyAlone(ch.Name), alone, alone
+	case skip == "":
 		rows, same = unnamed, unnamed
 	}
 	switch n := ch.SQL.Number; n {

@@ -25,7 +25,7 @@ const lastNumber = 1<<63 - 2
 
 // ParseGTID reads uuid:number, uuid:tag:number or domain-server-number.
 func ParseGTID(s string) (GTID, error) {
-	s = strings.TrimSpace(s)
+	s = trimmed(s)
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
 		return parseMaria(s)
@@ -42,6 +42,9 @@ func ParseGTID(s string) (GTID, error) {
 	}
 	return GTID{Source: source, Number: n}, nil
 }
+
+// trimmed is a text without the blanks that servers pass over, which are those of ASCII.
+func trimmed(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
 
 // canonicalUUID reads a UUID as servers take it, with dashes, without any, or in braces, and writes it in small letters with dashes.
 func canonicalUUID(s string) (string, bool) {

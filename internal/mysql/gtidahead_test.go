@@ -24,3 +24,34 @@ func TestAhead(t *testing.T) {
 		}
 	}
 }
+
+func TestStateAhead(t *testing.T) {
+	for _, c := range []struct {
+		source, position, logged string
+		want                     uint64
+	}{
+		{"", "", "", 0}, {"0-1-10", "0-1-7", "", 3}, {"0-1-10", "0-1-7", "0-1-7,0-2-100000", 3}, {"0-1-10", "0-1-7", "0-2-9", 3},
+		{"0-1-10", "0-1-10", "0-1-10,0-2-100000", 0}, {"0-1-10,1-1-4", "0-1-10", "", 4},
+		{"0-1-51,0-2-52", "0-1-51", "0-1-51,0-2-52", 0},       // what it wrote itself came back
+		{"0-1-51,0-2-52", "0-1-50", "0-1-50,0-2-52", 1},       // both gave numbers away
+		{"0-1-40,0-2-50", "", "0-1-40,0-2-50", 0},             // a primary earlier
+		{"0-1-40,0-2-50,0-3-60", "", "0-1-40,0-2-50", 10},     // and its new primary is farther
+		{"0-1-40,0-3-60,5-3-2", "0-3-60", "0-1-40,0-3-60", 2}, // a domain that is new
+	} {
+		var states [2]BinlogState
+		for i, text := range []string{c.source, c.logged} {
+			s, err := ParseBinlogState(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			states[i] = s
+		}
+		position, err := ParseGTIDSet(c.position)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := states[0].Ahead(position, states[1]); got != c.want {
+			t.Errorf("%q ahead of a replica at %q with the log %q: got %d, want %d", c.source, c.position, c.logged, got, c.want)
+		}
+	}
+}

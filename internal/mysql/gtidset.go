@@ -26,7 +26,7 @@ type GTIDSet struct {
 func ParseGTIDSet(text string) (GTIDSet, error) {
 	var s GTIDSet
 	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
+		part = trimmed(part)
 		switch {
 		case part == "":
 		case strings.Contains(part, ":"):
@@ -53,7 +53,7 @@ func ParseGTIDSet(text string) (GTIDSet, error) {
 // parseSource reads uuid:interval…[:tag:interval…]…, and leaves its intervals in the order in which they come.
 func (s *GTIDSet) parseSource(part string) error {
 	name, rest, _ := strings.Cut(part, ":")
-	uuid, ok := canonicalUUID(strings.TrimSpace(name))
+	uuid, ok := canonicalUUID(trimmed(name))
 	if !ok {
 		return badGTID(part)
 	}
@@ -77,7 +77,7 @@ func (s *GTIDSet) parseSource(part string) error {
 		if n == 0 { // something else, or written in another way
 			field, _, _ := strings.Cut(rest, ":")
 			n = len(field)
-			field = strings.TrimSpace(field)
+			field = trimmed(field)
 			if tag, ok := tagOf(field); ok {
 				if fresh {
 					return badGTID(part)
@@ -180,10 +180,10 @@ func plainInterval(s string) (v interval, n int) {
 // parseInterval reads from-to, or a number.
 func parseInterval(s string) (v interval, ok bool) {
 	a, b, ranged := strings.Cut(s, "-")
-	from, err := strconv.ParseUint(strings.TrimSpace(a), 10, 63)
+	from, err := strconv.ParseUint(trimmed(a), 10, 63)
 	to := from
 	if ranged && err == nil {
-		to, err = strconv.ParseUint(strings.TrimSpace(b), 10, 63)
+		to, err = strconv.ParseUint(trimmed(b), 10, 63)
 	}
 	return interval{from, to}, err == nil && from > 0 && to >= from && to <= lastNumber
 }

@@ -163,7 +163,8 @@ func (v *view) stopped(k int) {
 func (v *view) stop(k int, ch fleet.Channel, id int64) {
 	l := &v.Links[k]
 	n := &v.Nodes[l.Replica]
-	s := v.server(l.Replica).GoOn(ch, mysql.ReplicaSettings{GTIDMode: n.GTID.Mode, ApplyMode: n.Applier.ExecMode, ServerID: id})
+	s := v.server(l.Replica).GoOn(ch, mysql.ReplicaSettings{GTIDMode: n.GTID.Mode, ApplyMode: n.Applier.ExecMode, ServerID: id,
+		Threads: n.Applier.Workers, Position: n.GTID.Applied})
 	verb := "receive from"
 	if ch.SQL.Text != "" {
 		verb = "apply what it received from"

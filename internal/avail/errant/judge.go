@@ -251,8 +251,13 @@ func judgeDown(v *Verdict, r *Reading, q Question) error {
 	v.Notes = append(v.Notes, "the source was not asked"+q.Unasked+": what follows is by the other servers and by what "+r.Name+" itself knows")
 	executed := []string{}
 	var received mysql.GTIDSet
+	below := q.below()
 	for i := range q.Others {
 		o := &q.Others[i]
+		if below[i] {
+			v.Notes = append(v.Notes, o.Name+" replicates from "+r.Name+": what it has came from there, and says nothing of where else it is")
+			continue
+		}
 		if o.Server.ByDomain() != r.Server.ByDomain() || o.Off {
 			v.Notes = append(v.Notes, o.Name+" has no GTIDs that can be compared with those of "+r.Name)
 			continue
@@ -278,7 +283,7 @@ func judgeDown(v *Verdict, r *Reading, q Question) error {
 	}
 	alone := len(executed) == 0
 	if alone {
-		v.Notes = append(v.Notes, "no other server was asked: what "+r.Name+" got from its source, and nobody else may have, is not listed")
+		v.Notes = append(v.Notes, "no other server was asked that could tell: what "+r.Name+" got from its source, and nobody else may have, is not listed")
 	}
 	if !e.Set.Empty() {
 		ahead := e
@@ -295,7 +300,35 @@ func judgeDown(v *Verdict, r *Reading, q Question) error {
 	}
 	e = v.part(e, r.ofSource, KindAhead, Likely, "its source committed them, as their server says: "+r.Name+" is farther than the others")
 	v.add(KindUnknown, Unsure, e, "they were committed on a server that was not asked; "+r.Name+" does not know any more by which way it got them")
+	if alone && len(v.Parts) == 0 {
+		v.Unknown = "neither its source nor another server was asked that could tell; it wrote nothing itself: name the other replicas by --dsn"
+	}
 	return nil
+}
+
+// below says which of the others replicate from the replica, directly or not: what they have is no witness for it.
+func (q *Question) below() []bool {
+	is := make([]bool, len(q.Others))
+	for more := true; more; {
+		more = false
+		for i := range q.Others {
+			o := &q.Others[i]
+			if is[i] || o.Server.ByDomain() != q.Replica.Server.ByDomain() {
+				continue
+			}
+			for j := range q.Others {
+				is[i] = is[i] || is[j] && i != j && o.Follows(&q.Others[j])
+			}
+			is[i] = is[i] || o.Follows(&q.Replica)
+			more = more || is[i]
+		}
+	}
+	return is
+}
+
+// Unsaid reports whether of some of what it has nobody can tell what it is.
+func (v *Verdict) Unsaid() bool {
+	return v.Unknown != "" || slices.ContainsFunc(v.Parts, func(p Part) bool { return p.Kind == KindUnknown })
 }
 
 // beyond is what a replica has that others have not; without others, all.

@@ -92,6 +92,10 @@ func TestJudge(t *testing.T) {
 		r.Channels = []read.ReplicaChannel{{SourceUUID: uuids["R"], SourceID: "2"}}
 		return r
 	}
+	under := func(r Reading, above string) Reading {
+		r.Channels = []read.ReplicaChannel{{SourceUUID: uuids[above], SourceID: map[string]string{"R": "2", "O": "3"}[above]}}
+		return r
+	}
 	for _, c := range []struct {
 		what   string
 		q      Question
@@ -134,6 +138,11 @@ func TestJudge(t *testing.T) {
 		{"MariaDB, a domain of its own", Question{Replica: mariaReading("R", "0-1-8,2-2-5"), Source: up(mariaReading("S", "0-1-9"))}, "errant certain 2-2-5", "committed on R itself"},
 		{"MariaDB, down", Question{Replica: mariaReading("R", "0-1-12,0-2-13,0-7-14"), Others: []Reading{mariaReading("O", "0-1-10")}}, "errant certain 0-2-13; ahead likely 0-1-12; unknown not known 0-7-14", ""},
 		{"MariaDB, down, alone", Question{Replica: mariaReading("R", "0-1-12,0-2-13")}, "errant likely 0-2-13", "no other server was asked"},
+		{"down, beside its own replica", Question{Replica: mysqlReading("R", "S:1-8,R:1"), Others: []Reading{under(mysqlReading("O", "S:1-8,R:1"), "R")}}, "errant likely R:1", "O replicates from R"},
+		{"down, beside its replica's replica", Question{Replica: mysqlReading("R", "S:1-8,R:1"), Others: []Reading{under(mysqlReading("X", "S:1-8,R:1"), "O"), under(mysqlReading("O", "S:1-8,R:1"), "R")}}, "errant likely R:1", "X replicates from R"},
+		{"down, beside its replica and one more", Question{Replica: mysqlReading("R", "S:1-8,R:1"), Others: []Reading{under(mysqlReading("X", "S:1-8,R:1"), "R"), mysqlReading("O", "S:1-8")}}, "errant certain R:1", ""},
+		{"down, alone, without writes of its own", Question{Replica: mysqlReading("R", "S:1-8")}, "unknown: neither its source", ""},
+		{"MariaDB, down, beside its own replica", Question{Replica: mariaReading("R", "0-1-12,0-2-13"), Others: []Reading{under(mariaReading("O", "0-1-12,0-2-13"), "R")}}, "errant likely 0-2-13", "O replicates from R"},
 	} {
 		v, err := Judge(c.q)
 		got := told(v)
@@ -273,6 +282,8 @@ func TestLocate(t *testing.T) {
 	r.Purged, r.Received, r.Owned = set(t, "S:1-3"), set(t, "S:4-11"), set(t, "R:1")
 	m := mariaReading("R", "0-1-20,0-2-9")
 	m.Position = "0-1-20,1-1-5"
+	waits := m
+	waits.Channels = []read.ReplicaChannel{{SourceID: "1", Received: "0-1-24,1-1-5"}}
 	parse := func(s string) mysql.GTID {
 		g, err := mysql.ParseGTID(long(s))
 		if err != nil {
@@ -289,6 +300,7 @@ func TestLocate(t *testing.T) {
 	}{
 		{r, "S:5", Seen{Transactions: []Transaction{{GTID: parse("S:5")}}}, nil, InLog}, {r, "S:2", Seen{}, nil, Purged}, {r, "S:7", Seen{}, nil, Applied}, {r, "S:7", Seen{Incomplete: true}, nil, NotTold}, {r, "S:7", Seen{}, errors.New("x"), NotTold},
 		{r, "S:11", Seen{}, nil, Received}, {r, "R:1", Seen{}, nil, Begun}, {r, "R:2", Seen{}, nil, Never}, {r, "0-1-1", Seen{}, nil, Never},
+		{waits, "0-1-22", Seen{}, nil, Received}, {waits, "0-1-24", Seen{}, nil, Received}, {waits, "0-1-25", Seen{}, nil, Never}, {waits, "0-3-22", Seen{}, nil, NotTold}, {waits, "1-1-5", Seen{}, nil, Applied}, {waits, "0-1-7", Seen{}, nil, Purged},
 		{m, "0-1-7", Seen{}, nil, Purged}, {m, "0-1-7", Seen{Incomplete: true}, nil, NotTold}, {m, "0-1-21", Seen{}, nil, Never}, {m, "1-1-4", Seen{}, nil, Applied}, {m, "0-3-8", Seen{}, nil, NotTold}, {m, "0-3-99", Seen{}, nil, Never}, {m, "0-2-9", Seen{Transactions: []Transaction{{GTID: parse("0-2-9")}}}, nil, InLog},
 	} {
 		got := Locate(&c.r, []mysql.GTID{parse(c.gtid)}, c.seen, c.err)

@@ -114,6 +114,12 @@ func Locate(r *Reading, list []mysql.GTID, seen Seen, err error) []Place {
 	state, _ := mysql.ParseBinlogState(r.Executed)
 	executed, _ := mysql.ParseGTIDSet(r.Executed)
 	position, _ := mysql.ParseBinlogState(r.Position)
+	received := mysql.BinlogState{}
+	for _, ch := range r.Channels {
+		if at, err := mysql.ParseBinlogState(ch.Received); err == nil && r.Server.ByDomain() {
+			received = received.Union(at)
+		}
+	}
 	for _, g := range list {
 		p := Place{Server: r.Name, GTID: g}
 		if i := slices.IndexFunc(seen.Transactions, func(t Transaction) bool { return t.GTID == g }); i >= 0 {
@@ -126,7 +132,7 @@ func Locate(r *Reading, list []mysql.GTID, seen Seen, err error) []Place {
 		case g.ByDomain() != r.Server.ByDomain():
 			p.State, p.Because = Never, "its GTIDs are of another kind"
 		case g.ByDomain():
-			p.ofMariaDB(g, state, position, unread)
+			p.ofMariaDB(g, state, position, received, unread)
 		case r.Purged.Contains(g):
 			p.State, p.Because = Purged, "it has had it; its binary logs have it no more"
 		case executed.Contains(g) && unread:
@@ -148,8 +154,8 @@ func Locate(r *Reading, list []mysql.GTID, seen Seen, err error) []Place {
 	return places
 }
 
-// ofMariaDB says where one of MariaDB's is that no log has.
-func (p *Place) ofMariaDB(g mysql.GTID, state, position mysql.BinlogState, unread bool) {
+// ofMariaDB says where one of MariaDB's is that no log has. received is Gtid_IO_Pos.
+func (p *Place) ofMariaDB(g mysql.GTID, state, position, received mysql.BinlogState, unread bool) {
 	switch {
 	case state.Contains(g) && unread:
 		p.State, p.Because = NotTold, "its binary log came that far, and not all of it could be read"
@@ -159,6 +165,10 @@ func (p *Place) ofMariaDB(g mysql.GTID, state, position mysql.BinlogState, unrea
 		p.State, p.Because = Applied, "gtid_slave_pos is that far, if a transaction has this number"
 	case position.Farthest(g.Domain) >= g.Number:
 		p.State, p.Because = NotTold, "it is farther in this domain, by transactions of other servers: whether this one was among them its logs do not tell"
+	case received.Contains(g):
+		p.State, p.Because = Received, "Gtid_IO_Pos is that far, if a transaction has this number"
+	case received.Farthest(g.Domain) >= g.Number:
+		p.State, p.Because = NotTold, "it has received more of this domain than it has applied, up to another server's transaction: whether this one is among them it does not tell"
 	case unread:
 		p.State, p.Because = NotTold, "not all of its binary logs could be read"
 	default:

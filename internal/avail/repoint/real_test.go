@@ -91,6 +91,7 @@ func TestMove(t *testing.T) {
 			s.notApplied()
 			s.delayed()
 			s.skipped()
+			s.skippedAlone()
 			s.purged()
 			s.errant()
 		})
@@ -196,6 +197,45 @@ func (s *servers) skipped() {
 	top, index := s.look()
 	if _, err := s.r.Skip(s.t.Context(), top, index[2], nil); !errors.Is(err, repoint.ErrRefused) {
 		s.t.Errorf("nothing to skip: got %v, want ErrRefused", err)
+	}
+	s.level("d.later")
+}
+
+// skippedAlone: a MariaDB that applies two domains with several threads refuses to count; with one thread it stops at the same transaction, and passes over it
+// and no more.
+func (s *servers) skippedAlone() {
+	replica := s.conns[2]
+	if !replica.Server.GTIDsByDomain() {
+		return
+	}
+	s.do(0, "SET gtid_domain_id = 7", "INSERT INTO d.later VALUES (120)", "SET gtid_domain_id = 0")
+	s.level("d.later")
+	s.do(2, "STOP SLAVE", "SET GLOBAL slave_parallel_threads = 4", "SET sql_log_bin = 0", "INSERT INTO d.later VALUES (121), (122)", "SET sql_log_bin = 1", "START SLAVE")
+	s.do(0, "INSERT INTO d.later VALUES (121)", "SET gtid_domain_id = 7", "INSERT INTO d.later VALUES (130)", "SET gtid_domain_id = 0", "INSERT INTO d.later VALUES (122)", "INSERT INTO d.later VALUES (123)")
+	stops := func() bool { ch := s.channel(2); return ch.Status.SQL.Text != "" && !ch.SQLRunning }
+	s.awaits(2, "that it stops", stops)
+	if err := replica.Exec(s.t.Context(), "SET GLOBAL sql_slave_skip_counter = 1"); mysql.ErrorNumber(err) != 1966 {
+		s.t.Errorf("to count: got %v, want error 1966", err)
+	}
+	top, index := s.look()
+	_, err := s.r.Skip(s.t.Context(), top, index[2], nil)
+	position, perr := replica.Text(s.t.Context(), "SELECT @@GLOBAL.gtid_slave_pos")
+	if perr != nil || !errors.Is(err, repoint.ErrRefused) || !strings.Contains(err.Error(), "1966") {
+		s.t.Fatalf("several threads: got %v, %v, want that skip refuses", err, perr)
+	}
+	remedy := replica.Server.GoOn(s.channel(2).Status, mysql.ReplicaSettings{ApplyMode: "IDEMPOTENT", Threads: 4, Position: position}) // it does not propose to overwrite then
+	s.t.Log(remedy.Statements)
+	s.do(2, strings.Split(remedy.Statements, "; ")...)
+	for range 2 {
+		s.awaits(2, "that it stops again", stops)
+		top, index := s.look()
+		k, err := s.r.Skip(s.t.Context(), top, index[2], nil)
+		if err == nil {
+			err = k.Do(s.t.Context())
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	s.level("d.later")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func (s *Skip) prepare(ctx context.Context, j *judge) error {
 		return err
 	}
 	defer node.c.Close()
-	v, err := read.Variables(ctx, node.c, []string{"gtid_mode"})
+	v, err := read.Variables(ctx, node.c, []string{"gtid_mode", "slave_parallel_threads", "gtid_slave_pos"})
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,14 @@ func (s *Skip) prepare(ctx context.Context, j *judge) error {
 			channel.SQL.GTID = named
 		}
 	}
-	steps := server.SkipSteps(channel, server.NumbersAll(v["gtid_mode"]))
+	threads, _ := strconv.Atoi(v["slave_parallel_threads"])
+	set := mysql.ReplicaSettings{GTIDMode: v["gtid_mode"], Threads: threads, Position: v["gtid_slave_pos"]}
+	if server.CannotCount(channel, set) {
+		j.v.refuse("several_domains", server.ApplyAlone(channel.Name)+" lets it stop there again, where it counts; slave_parallel_threads was "+v["slave_parallel_threads"],
+			"%s applies several domains with several threads: it does not count then what it passes over (error 1966), nor say at which transaction it stands", s.Replica.Name)
+		return nil
+	}
+	steps := server.SkipSteps(channel, set)
 	if steps == nil {
 		j.v.refuse("unnamed", "look for it in the source's log at "+fmt.Sprintf("%s:%d", s.Channel.Log, s.Channel.Pos), "%s does not say at which transaction it stands, and only by its GTID it can be passed over", s.Replica.Name)
 		return nil

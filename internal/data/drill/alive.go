@@ -110,7 +110,7 @@ const endTime = 30 * time.Second
 func (r *run) gone(ctx context.Context, err error) bool {
 	wait := time.Duration(0)
 	c, n := mysql.ClassOf(err), mysql.ErrorNumber(err)
-	if c == mysql.ClassDropped || c == mysql.ClassRefused || n == errno.ServerShutdown || n == errno.ConnectionKilled {
+	if mysql.Lost(err) || c == mysql.ClassRefused || n == errno.ServerShutdown || n == errno.ConnectionKilled {
 		wait = endTime
 	}
 	select {

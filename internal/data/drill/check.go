@@ -314,7 +314,7 @@ func (r *run) checkTables(ctx context.Context) error {
 func checkTable(ctx context.Context, c *mysql.Conn, schema, table string) (string, error) {
 	rows, err := c.Maps(ctx, "CHECK /* risso: drill */ TABLE "+mysql.Quote(schema)+"."+mysql.Quote(table))
 	if err != nil {
-		if ctx.Err() != nil || mysql.ClassOf(err) == mysql.ClassDropped {
+		if ctx.Err() != nil || mysql.Lost(err) {
 			return "", fmt.Errorf("%s.%s: %w", schema, table, err)
 		}
 		return fmt.Sprintf("%s.%s: %v", schema, table, err), nil

@@ -30,7 +30,7 @@ func (r *run) count(ctx context.Context) error {
 	var mu sync.Mutex
 	err = r.eachTable(ctx, "count rows", list, func(ctx context.Context, c *mysql.Conn, t tableName) error {
 		n, err := countTable(ctx, c, t)
-		if err != nil && (ctx.Err() != nil || mysql.ClassOf(err) == mysql.ClassDropped) {
+		if err != nil && (ctx.Err() != nil || mysql.Lost(err)) {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 		mu.Lock()

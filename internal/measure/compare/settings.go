@@ -343,7 +343,7 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 		side = s.b
 	}
 	now, err := s.set(ctx, s.conn, side)
-	if err == nil || mysql.ClassOf(err) != mysql.ClassDropped {
+	if err == nil || !mysql.Lost(err) {
 		return now, err
 	}
 	c, cerr := mysql.Connect(ctx, s.target, nil)

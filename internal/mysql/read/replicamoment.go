@@ -27,8 +27,9 @@ type ReplicaMoment struct {
 	RelayLog          string // where in its own relay log it applies
 	RelayPos          int64
 	RelaySpace        int64
-	Received, Applied mysql.GTIDSet // empty without GTIDs
-	Heartbeat         float64       // seconds since the source last said that it lives, as SignOfLife has it
+	Received, Applied mysql.GTIDSet     // empty without GTIDs; of MariaDB Gtid_IO_Pos and gtid_slave_pos, which the replica's own writes leave alone
+	Logged            mysql.BinlogState // MariaDB: whose transactions its own binary log has had
+	Heartbeat         float64           // seconds since the source last said that it lives, as SignOfLife has it
 	HeartbeatEvery    float64
 }
 
@@ -52,9 +53,19 @@ func ReplicaMoments(ctx context.Context, c *mysql.Conn) ([]ReplicaMoment, error)
 	if err != nil {
 		return nil, err
 	}
+	var position, logged string
+	if len(rows) > 0 && c.Server.GTIDsByDomain() {
+		err := c.Query(ctx, "SELECT /* risso: up to where is it applied? */ @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state", func(row []sqldriver.Value) error {
+			position, logged = mysql.Text(row[0]), mysql.Text(row[1])
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("ask up to where it is applied: %w", err)
+		}
+	}
 	list := make([]ReplicaMoment, len(rows))
 	for i, row := range rows {
-		if list[i], err = momentOf(c.Server, row, r.Channels[i]); err != nil {
+		if list[i], err = momentOf(c.Server, row, r.Channels[i], position, logged); err != nil {
 			return nil, err
 		}
 		if b, ok := beats[list[i].Name]; ok {
@@ -64,7 +75,9 @@ func ReplicaMoments(ctx context.Context, c *mysql.Conn) ([]ReplicaMoment, error)
 	return list, nil
 }
 
-func momentOf(s mysql.Server, row map[string]string, ch fleet.Channel) (ReplicaMoment, error) {
+// momentOf reads a row. position and logged are gtid_slave_pos and gtid_binlog_state of a MariaDB: what it shows in the row as Gtid_Slave_Pos is its
+// gtid_current_pos, which own writes push on. Source: sql/slave.cc, show_all_master_info.
+func momentOf(s mysql.Server, row map[string]string, ch fleet.Channel, position, logged string) (ReplicaMoment, error) {
 	old := make(map[string]string, len(row))
 	for k, v := range row {
 		old[mysql.OldReplicaWords(k)] = v
@@ -84,12 +97,13 @@ func momentOf(s mysql.Server, row map[string]string, ch fleet.Channel) (ReplicaM
 	}
 	received, applied := old["Retrieved_Gtid_Set"], old["Executed_Gtid_Set"]
 	if s.GTIDsByDomain() {
-		received, applied = old["Gtid_IO_Pos"], old["Gtid_Slave_Pos"]
+		received, applied = old["Gtid_IO_Pos"], position
 	}
-	var err, err2 error
+	var err, err2, err3 error
 	m.Received, err = mysql.ParseGTIDSet(received)
 	m.Applied, err2 = mysql.ParseGTIDSet(applied)
-	if err := errors.Join(err, err2); err != nil {
+	m.Logged, err3 = mysql.ParseBinlogState(logged)
+	if err := errors.Join(err, err2, err3); err != nil {
 		return m, fmt.Errorf("read how far the replica is: %w", err)
 	}
 	if !s.GTIDsByDomain() {
@@ -132,6 +146,7 @@ FROM performance_schema.replication_connection_status AS s JOIN performance_sche
 // SourceMoment is how far a source is at one moment.
 type SourceMoment struct {
 	Executed mysql.GTIDSet
+	Logged   mysql.BinlogState // MariaDB: the same by who wrote it
 	Log      string
 	Pos      int64
 }
@@ -147,8 +162,24 @@ func SourceNow(ctx context.Context, c *mysql.Conn) (m SourceMoment, err error) {
 	}
 	m.Log = rows[0]["File"]
 	m.Pos, _ = strconv.ParseInt(rows[0]["Position"], 10, 64)
-	m.Executed, err = mysql.LoggedGTIDs(ctx, c)
+	if m.Executed, err = mysql.LoggedGTIDs(ctx, c); err != nil || !c.Server.GTIDsByDomain() {
+		return m, err
+	}
+	state, err := c.Text(ctx, "SELECT /* risso: whose transactions are they? */ @@GLOBAL.gtid_binlog_state")
+	if err != nil {
+		return m, err
+	}
+	m.Logged, err = mysql.ParseBinlogState(state)
 	return m, err
+}
+
+// Missing is how many transactions of its source a replica has not applied. Of a MariaDB it is what the numbers of each domain say. What the replica wrote
+// itself and its source has from it, as in a ring, is not in its position, but in its log.
+func (m SourceMoment) Missing(r ReplicaMoment) int64 {
+	if len(m.Logged) == 0 {
+		return int64(m.Executed.Ahead(r.Applied))
+	}
+	return int64(m.Logged.Ahead(r.Applied, r.Logged))
 }
 
 // RelayedTables are the tables that the transaction at a place in a relay log touches first, as schema.table, and its statement, if that is in the

@@ -219,7 +219,7 @@ func (g *Guard) handle(ctx context.Context, c *mysql.Conn, p process) error {
 		switch {
 		case err == nil:
 			e.Action = GuardKilled
-		case mysql.ClassOf(err) == mysql.ClassDropped:
+		case mysql.Lost(err):
 			return err
 		}
 	}

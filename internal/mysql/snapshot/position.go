@@ -67,6 +67,16 @@ func (s *Snapshot) readSources(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for the sources' positions: %w", err)
 	}
+	position := "" // Gtid_Slave_Pos of a row is gtid_current_pos, which own writes push on
+	if len(rows) > 0 && s.Server.MariaDB() {
+		rows, err := s.control.QueryMaps(ctx, "SELECT /* risso: up to where is it applied? */ @@GLOBAL.gtid_slave_pos AS position")
+		if err != nil {
+			return fmt.Errorf("ask up to where it has applied its sources: %w", err)
+		}
+		for _, row := range rows {
+			position = row["position"]
+		}
+	}
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
@@ -74,7 +84,7 @@ func (s *Snapshot) readSources(ctx context.Context) error {
 		}
 		p := SourcePlace{Name: old["Channel_Name"] + old["Connection_name"], Host: old["Master_Host"]}
 		p.Port, _ = strconv.Atoi(old["Master_Port"])
-		p.File, p.GTIDSet = old["Relay_Master_Log_File"], old["Gtid_Slave_Pos"]
+		p.File, p.GTIDSet = old["Relay_Master_Log_File"], position
 		p.Offset, _ = strconv.ParseInt(old["Exec_Master_Log_Pos"], 10, 64)
 		if !s.Server.MariaDB() {
 			p.GTIDSet = s.Position.GTIDSet

@@ -268,7 +268,11 @@ func explain(err error) fleet.Trouble {
 	}
 	switch mysql.ClassOf(err) {
 	case mysql.ClassTimeout:
-		return fleet.Trouble{Why: "does not answer", Remedy: "it hangs, or a firewall drops packets"}
+		why := "does not answer"
+		if late, ok := errors.AsType[*mysql.LateError](err); ok {
+			why = late.Error()
+		}
+		return fleet.Trouble{Why: why, Remedy: "it hangs, or a firewall drops packets"}
 	case mysql.ClassDropped:
 		return fleet.Trouble{Why: "dropped the connection"}
 	}

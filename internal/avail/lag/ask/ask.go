@@ -43,7 +43,7 @@ const sourcePatience = 3 * time.Second
 
 // settings are those of a replica that bear on how fast it applies.
 var settings = []string{"server_id", "gtid_mode", "replica_parallel_workers", "slave_parallel_workers", "slave_parallel_threads", "slave_parallel_mode", "slave_parallel_type", "replica_parallel_type",
-	"replica_preserve_commit_order", "slave_preserve_commit_order", "sync_binlog", "innodb_flush_log_at_trx_commit", "sync_relay_log", "relay_log_space_limit", "slave_exec_mode", "replica_exec_mode"}
+	"replica_preserve_commit_order", "slave_preserve_commit_order", "sync_binlog", "innodb_flush_log_at_trx_commit", "sync_relay_log", "relay_log_space_limit", "slave_exec_mode", "replica_exec_mode", "gtid_slave_pos"}
 
 // replica is one that is looked at.
 type replica struct {

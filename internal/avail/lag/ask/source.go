@@ -102,7 +102,7 @@ func (s *source) facts(ctx context.Context, before, after read.ReplicaMoment) *l
 		return mysql.LogBytes(logs, log, pos, to.Log, to.Pos)
 	}
 	f := &lag.Source{
-		Missing:   int64(s.after.Executed.Ahead(after.Applied)),
+		Missing:   s.after.Missing(after),
 		Unapplied: between(after.Log, after.Pos, s.after), UnappliedBefore: between(before.Log, before.Pos, s.before),
 		Unreceived: between(after.ReadLog, after.ReadPos, s.after), UnreceivedBefore: between(before.ReadLog, before.ReadPos, s.before),
 		Written: between(s.before.Log, s.before.Pos, s.after), FirstAge: -1, FirstRows: -1,

@@ -139,7 +139,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		}
 	}
 	rows, first, err := r.changed(ctx)
-	if err != nil && mysql.ClassOf(err) == mysql.ClassDropped && r.o.Reconnect != nil && r.o.For > 0 {
+	if err != nil && mysql.Lost(err) && r.o.Reconnect != nil && r.o.For > 0 {
 		if err = r.reconnect(ctx); err == nil {
 			defer r.conn.Close() // the caller closes the one it made
 			rows, first, err = r.changed(ctx)
@@ -496,7 +496,7 @@ func (r *Reader) samples(ctx context.Context, rows []read.Digest) (map[key][]rea
 		out[k] = append(out[k], s)
 		return nil
 	})
-	if err != nil && mysql.ClassOf(err) != mysql.ClassDropped {
+	if err != nil && !mysql.Lost(err) {
 		r.notes = append(r.notes, "There are no samples: "+err.Error())
 		err = nil
 	}

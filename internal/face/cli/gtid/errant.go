@@ -42,10 +42,13 @@ received itself; each finding says how certain it is.
 
 MariaDB's servers are compared by gtid_binlog_state, for each domain and server_id.
 
-Exit codes: 0 nothing is errant; 4 something is; 1 a server could not be asked, or nothing can be said.`,
+A server that replicates from a replica is no witness for it: it has everything from there.
+
+Exit codes: 0 nothing is errant; 4 something is; 1 nothing was found, but a server, --source among them,
+could not be asked, or of some transactions nothing can be said.`,
 		Example: `  risso gtid errant --dsn 'risso:secret@tcp(db2:3306)/' --source 'risso:secret@tcp(db1:3306)/'
   risso gtid errant --all --config risso.yaml
-  risso gtid errant --dsn 'risso@tcp(db2)/' --dsn 'risso@tcp(db3)/'      # the source is down`,
+  risso gtid errant --dsn 'risso@tcp(db2)/' --dsn 'risso@tcp(db3)/'      # the source of both is down`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runErrant(cmd.Context(), s, f) },
 	}
@@ -73,7 +76,7 @@ func runErrant(ctx context.Context, s screen.Streams, f errantFlags) error {
 		return err
 	}
 	answer := ErrantAnswer{Servers: []errant.Verdict{}}
-	unknown := false
+	unknown := a.unasked != ""
 	for i := range a.list {
 		if a.failed[i] != nil {
 			fmt.Fprintln(s.Err, "risso:", a.list[i].name+":", a.failed[i])
@@ -91,7 +94,7 @@ func runErrant(ctx context.Context, s screen.Streams, f errantFlags) error {
 			errant.Describe(ctx, &v, flags.ErrantLogs{Server: a.list[i].target})
 		}
 		answer.Servers = append(answer.Servers, v)
-		unknown = unknown || v.Unknown != ""
+		unknown = unknown || v.Unsaid()
 	}
 	if f.output == "json" {
 		err = render.JSON(s.Out, answer)

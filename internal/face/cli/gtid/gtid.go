@@ -21,7 +21,7 @@ const forms = `A set is written as the servers write it: MySQL's gtid_executed a
 of 8.3 and later, or MariaDB's gtid_binlog_pos and gtid_slave_pos, one position of each domain, or gtid_binlog_state, one
 of each server in each domain, which is then compared server by server. Letters may be
 large or small, intervals in any order and overlap, blanks and line breaks may surround commas. @FILE is
-read from a file, - from standard input.`
+read from a file, - from standard input; both must have a line break at least, which is the empty set, as '' is.`
 
 const ofMariaDB = `
 MariaDB keeps one position of each domain, which stands for all transactions of the domain up to it.`
@@ -59,6 +59,9 @@ func newTwo(s screen.Streams, name, short, long string, work operation) *cobra.C
 			if err != nil {
 				return err
 			}
+			if words := behind(a, b); words != "" && name == "subtract" {
+				fmt.Fprintln(s.Err, "risso:", words)
+			}
 			return writeSet(s.Out, output, work.of(a, b))
 		},
 	}
@@ -82,6 +85,9 @@ func newOne(s screen.Streams, name, short, long string) *cobra.Command {
 			case name == "count" && output == "text":
 				_, err = fmt.Fprintln(s.Out, a.set.Count())
 				return err
+			}
+			if len(a.state) > 0 { // as it is: also 0-0-0, which stands for nothing
+				return writeSet(s.Out, output, a.state)
 			}
 			return writeSet(s.Out, output, union.of(a, a))
 		},
@@ -111,6 +117,9 @@ Exit codes: 0 it is; 1 it is not, and what is missing is printed.
 				err = render.JSON(s.Out, SubsetAnswer{Subset: missing == "", Missing: missing})
 			} else if missing != "" {
 				_, err = fmt.Fprintln(s.Out, missing)
+			}
+			if words := behind(a, b); words != "" {
+				fmt.Fprintln(s.Err, "risso:", words)
 			}
 			if err == nil && missing != "" {
 				err = &fault.Told{Code: fault.Failed}
@@ -213,10 +222,44 @@ func readSet(in io.Reader, arg string) (o operand, err error) {
 	if o.set, err = mysql.ParseGTIDSet(set); err != nil {
 		return o, fault.New(fault.Usage, "", err)
 	}
-	if o.set.ByDomain() {
-		o.state, err = mysql.ParseBinlogState(set)
+	if strings.Contains(set, ":") || strings.TrimSpace(set) == "" {
+		return o, nil
 	}
-	return o, err
+	if o.state, err = mysql.ParseBinlogState(set); err != nil {
+		return o, fault.New(fault.Usage, "", err)
+	}
+	return o, twice(set)
+}
+
+// twice refuses what MariaDB refuses (error 1943): a domain twice in a position. In a gtid_binlog_state it may have several servers, but each of them once.
+func twice(set string) error {
+	seen := map[mysql.Origin]string{}
+	for part := range strings.SplitSeq(set, ",") {
+		g, err := mysql.ParseGTID(part)
+		if err != nil {
+			continue // nothing between two commas: all else was read already
+		}
+		part = strings.TrimSpace(part)
+		o := mysql.Origin{Domain: g.Domain, Server: g.Server}
+		if before, is := seen[o]; is {
+			return fault.Usagef("%s and %s: neither a position nor a gtid_binlog_state names a domain and a server twice", before, part)
+		}
+		seen[o] = part
+	}
+	return nil
+}
+
+// behind is what to know of a difference between a gtid_binlog_state and a position, which names only the last server of each domain; "": nothing.
+func behind(a, b operand) string {
+	if !a.state.Several() || b.state.Several() {
+		return ""
+	}
+	for o, n := range a.state.Subtract(b.state) {
+		if b.state.Farthest(o.Domain) >= n {
+			return "the first is a gtid_binlog_state, the second a position, which names only the last server of each domain: what others wrote there before looks missing; compare gtid_binlog_state of both servers"
+		}
+	}
+	return ""
 }
 
 // textOf is an argument, or what it names: a file by @, standard input by -. A text of tens of megabytes is in memory once.
@@ -226,6 +269,9 @@ func textOf(in io.Reader, arg string) (string, error) {
 		return arg, nil
 	}
 	var text strings.Builder
+	if !named {
+		name = "standard input"
+	}
 	if named {
 		f, err := os.Open(name)
 		if err != nil {
@@ -238,5 +284,8 @@ func textOf(in io.Reader, arg string) (string, error) {
 		in = f
 	}
 	_, err := io.Copy(&text, in)
+	if err == nil && text.Len() == 0 { // what should have written it may have failed; mysql prints a line break for the empty set
+		return "", fault.New(fault.Usage, "for the empty set give '', or a line break", fmt.Errorf("%s is empty", name))
+	}
 	return text.String(), err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -86,6 +88,16 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.OK, []string{"where", gtid, "--dsn", replica, "--dsn", source}, "db2: in its binary log", "delete shop.o: 2 rows", "db1: ")
 			wants(fault.Failed, []string{"where", gtid, "--dsn", replica, "--dsn", "db3=x@tcp(nosuch.invalid)/"}, "db2: in its binary log", "db3: not known: it could not be asked")
 
+			run(db2, db2.Server.Thread("STOP", "SQL_THREAD", ""))
+			run(db1, "INSERT INTO shop.o VALUES (7)")
+			last := lastOf(t, db1)
+			await.Until(t, func() bool {
+				list, err := read.ReplicaMoments(t.Context(), db2)
+				return err == nil && len(list) == 1 && list[0].Received.Contains(last)
+			}, "db2 has received it")
+			wants(fault.OK, []string{"where", last.String(), "--dsn", replica, "--dsn", source}, "db2: received, not applied", "db1: in its binary log")
+			run(db2, db2.Server.Thread("START", "SQL_THREAD", ""))
+
 			saved, journals := filepath.Join(t.TempDir(), "plan"), t.TempDir()
 			repair := []string{"repair", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN, "--state", journals}
 			wants(fault.Usage, repair, "nobody is there to say yes")
@@ -116,9 +128,29 @@ func TestErrantEnds(t *testing.T) {
 	}
 }
 
+// lastOf is the last transaction that a primary without other history has committed.
+func lastOf(t *testing.T, c *mysql.Conn) mysql.GTID {
+	t.Helper()
+	set, err := mysql.LoggedGTIDs(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := set.String()
+	if !set.ByDomain() {
+		source, numbers, _ := strings.Cut(text, ":")
+		text = source + ":" + numbers[strings.LastIndexByte(numbers, '-')+1:]
+	}
+	g, err := mysql.ParseGTID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // TestSourceGone: when the source is gone, what came from it is told apart from what a replica wrote itself, by what the replicas know.
 func TestSourceGone(t *testing.T) {
-	for _, c := range []struct{ spec, stop, ahead string }{{"mysql-9.7", "STOP REPLICA IO_THREAD", "ahead, certain, 1 transaction"}, {"mariadb", "STOP SLAVE IO_THREAD", "ahead, likely, 1 transaction"}} {
+	for _, c := range []struct{ spec, stop, ahead, change string }{{"mysql-9.7", "STOP REPLICA IO_THREAD", "ahead, certain, 1 transaction", "CHANGE REPLICATION SOURCE TO SOURCE_PORT"},
+		{"mariadb", "STOP SLAVE IO_THREAD", "ahead, likely, 1 transaction", "CHANGE MASTER TO MASTER_PORT"}} {
 		t.Run(c.spec, func(t *testing.T) {
 			t.Parallel()
 			box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{c.spec}, Topology: sandbox.TopologyReplication, Replicas: 2})
@@ -159,6 +191,19 @@ func TestSourceGone(t *testing.T) {
 			}
 			if code, text := call(t, "repair", "--dsn", box.Nodes[1].DSN, "--source", box.Nodes[0].DSN, "--yes", "--state", t.TempDir()); code != fault.Failed {
 				t.Errorf("repair: got exit code %d: %s", code, text)
+			}
+			if code, text := call(t, "errant", "--dsn", "db3="+box.Nodes[2].DSN, "--source", box.Nodes[0].DSN); code != fault.Failed || !strings.Contains(text, "not known") {
+				t.Errorf("nobody can tell: got exit code %d: %s", code, text)
+			}
+			// db3 goes below db2, and gets its transaction: it is no witness that db2's transaction is anywhere else.
+			run(db3, db3.Server.StopReplica(""), strings.ReplaceAll(c.change, "PORT", fmt.Sprint("PORT = ", box.Nodes[1].Port)), db3.Server.StartReplica(""))
+			await.Until(t, func() bool {
+				n, err := db3.Text(t.Context(), "SELECT COUNT(*) FROM shop.o WHERE id = 1")
+				return err == nil && n == "0"
+			}, "db3 has what db2 wrote")
+			code, text = call(t, "errant", "--dsn", "db2="+box.Nodes[1].DSN, "--dsn", "db3="+box.Nodes[2].DSN)
+			if code != fault.Differs || !strings.Contains(text, "errant, likely, 1 transaction") || !strings.Contains(text, "delete shop.o: 1 row") {
+				t.Errorf("beside its own replica: got exit code %d: %s", code, text)
 			}
 		})
 	}
