@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -156,7 +157,7 @@ func TestAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	was, is := Attached(m.Address)
-	if host, port := split(m.Address); !is || was != "[fd00::1]:3306" || host != "fd00::1"+detachedSuffix || port != 3306 {
+	if host, port := split(m.Address); !is || was != "[fd00::1]:3306" || host != "fd00::1"+follow.DetachedSuffix || port != 3306 {
 		t.Errorf("detached: got %s, which was %s", m.Address, was)
 	}
 }

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -281,15 +283,56 @@ func TestOdd(t *testing.T) {
 					said = append(said, u.What+": "+u.Remedy)
 				}
 				words := strings.Join(said, "; ")
-				if len(got.Nodes) != 1 || !got.Nodes[0].Seen || !strings.Contains(words, "what it replicates: GRANT") || !strings.Contains(words, "its binary log: GRANT") || !strings.Contains(words, "its replicas: name the replicas with --replica, or GRANT") {
+				if len(got.Nodes) != 1 || !got.Nodes[0].Seen || !strings.Contains(words, "what it replicates: GRANT") || !strings.Contains(words, "its binary log: GRANT") || !strings.Contains(words, "its replicas: GRANT") {
 					t.Errorf("got %d nodes, unknown %s", len(got.Nodes), words)
 				}
 				if _, _, err := look.Replicas(t.Context(), target); mysql.ClassOf(err) != mysql.ClassPrivilege {
 					t.Errorf("its replicas: got %v; want that a privilege is missing", err)
 				}
+				s.listsNoReplicas(target)
+				for _, c := range []struct{ refuse, number, admit string }{
+					{"ALTER USER nobody@'%' ACCOUNT LOCK", "account is locked", "ALTER USER nobody@'%' ACCOUNT UNLOCK"},
+					{"ALTER USER nobody@'%' PASSWORD EXPIRE", "password has expired", "ALTER USER nobody@'%' IDENTIFIED BY 'n0-B0dy' PASSWORD EXPIRE NEVER"},
+				} {
+					s.do(0, c.refuse)
+					top := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}})
+					if found := diagnose.Diagnose(top); len(found) != 1 || found[0].Code != "server.no_access" || !strings.Contains(found[0].Next, c.number) {
+						t.Errorf("after %s: got %+v", c.refuse, found)
+					}
+					s.do(0, c.admit)
+					if again := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}}); !again.Nodes[0].Seen {
+						t.Errorf("after %s: got %+v", c.admit, again.Nodes[0].Unseen)
+					}
+				}
 				s.do(0, "DROP USER nobody@'%'")
 			})
 		})
+	}
+}
+
+// listsNoReplicas: an account that may not list replicas is told so as a warning, with a GRANT that helps.
+func (s *servers) listsNoReplicas(target mysql.Target) {
+	s.t.Helper()
+	missing := func() *diagnose.Diagnosis {
+		found := diagnose.Diagnose(look.Search([]mysql.Target{target}).Discover(s.t.Context(), []topology.Start{{Address: target.Address()}}))
+		i := slices.IndexFunc(found, func(d diagnose.Diagnosis) bool { return strings.Contains(d.What, "its replicas") })
+		if i < 0 {
+			return nil
+		}
+		return &found[i]
+	}
+	d := missing()
+	if d == nil || d.Severity != fleet.SeverityWarning || !strings.Contains(strings.Join(d.Evidence, " "), "its replicas: ") {
+		s.t.Errorf("an account that lists no replicas: got %+v", d)
+		return
+	}
+	for grant := range strings.SplitSeq(d.Next, "; ") {
+		if _, grant, _ = strings.Cut(grant, "GRANT "); grant != "" {
+			s.do(0, "GRANT "+grant)
+		}
+	}
+	if d := missing(); d != nil {
+		s.t.Errorf("after that was granted: got %+v", d)
 	}
 }
 
