@@ -135,6 +135,7 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 			j.v.refuse("there", "risso replica attach "+m.Replica.Name, "%s is detached already", m.Replica.Name)
 		}
 	}
+	j.attachable()
 	host, port := split(j.v.Channel.Source)
 	if host == "" && len(j.v.Refused) == 0 {
 		j.v.refuse("no_address", "", "the address of its source, %q, cannot be read", j.v.Channel.Source)

@@ -207,6 +207,10 @@ func (s *servers) purged() {
 func (s *servers) errant() {
 	s.do(2, "INSERT INTO d.later VALUES (100)")
 	s.refused(2, 1, "errant")
+	top, index := s.look()
+	if m, err := s.r.Detach(s.t.Context(), top, index[2], nil); err != nil || !strings.Contains(strings.Join(m.Notes, "; "), "would refuse to attach it again") {
+		s.t.Errorf("detach of one with errant transactions: got %+v, %v; want a note that it could not be attached again", m, err)
+	}
 	if s.conns[0].Server.GTIDsByDomain() {
 		return
 	}
