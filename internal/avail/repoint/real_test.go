@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
@@ -105,6 +106,17 @@ func (s *servers) detached() {
 		s.t.Fatalf("detach: %v, and it replicates from %s", err, s.channel(2).Status.Source)
 	}
 	s.nothingLeft()
+	top, _ = s.look()
+	marked := false
+	for _, d := range diagnose.Diagnose(top) {
+		marked = marked || d.Code == "repl.stopped:detached" && strings.Contains(d.Next, "risso replica attach node2")
+		if strings.Contains(d.Statements, "START ") || strings.Contains(d.What, ".invalid") {
+			s.t.Errorf("of a detached replica: got %+v", d)
+		}
+	}
+	if !marked {
+		s.t.Error("a detached replica is not diagnosed as such")
+	}
 	if m := s.move(2, 0); m.Undo != "risso replica detach node2" {
 		s.t.Errorf("undo is %q", m.Undo)
 	}

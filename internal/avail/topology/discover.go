@@ -233,7 +233,7 @@ func (d *discovery) lookElsewhere(e *expected) {
 		return
 	}
 	for _, address := range e.elsewhere {
-		if key := strings.ToLower(address); !d.known[key] {
+		if key := strings.ToLower(address); address != "" && !d.known[key] {
 			d.maybe[key] = append(d.maybe[key], *e)
 			d.enqueue(address)
 		}
@@ -317,6 +317,9 @@ func told(by int, f *Facts, reached string) (out []expected) {
 				e.addresses = append(e.addresses, a)
 			default:
 				e.elsewhere = append(e.elsewhere, a)
+				if f.Port != l.Port { // its report_port may be wrong as well
+					e.elsewhere = append(e.elsewhere, there(net.JoinHostPort(host, strconv.Itoa(f.Port))))
+				}
 			}
 		}
 		out = append(out, e)

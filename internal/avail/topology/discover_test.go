@@ -114,6 +114,10 @@ db9  not seen: nothing listens there
 			[]string{"db1:3306"}, `
 db1  primary, writable
 └─ 10.0.0.9  writable, 0 s behind`},
+		{"a wrong report_host and report_port", world{"db1:3306": made(1).with(lists(2, "192.0.2.55")).with(func(f *Facts) { f.Listed[0].Port = 1; f.Readers = []string{"10.0.0.9"} }), "10.0.0.9:3306": made(2, 1)},
+			[]string{"db1:3306"}, `
+db1  primary, writable
+└─ 10.0.0.9  writable, 0 s behind`},
 		{"a wrong report_host of a MariaDB", world{"db1:3306": made(1).with(noUUID).with(lists(2, "192.0.2.55")).with(func(f *Facts) { f.Listed[0].UUID = ""; f.Readers = []string{"10.0.0.9"} }), "10.0.0.9:3306": made(2, 1).with(noUUID)},
 			[]string{"db1:3306"}, `
 db1  MariaDB 10.11.9, primary, writable

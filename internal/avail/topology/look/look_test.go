@@ -205,6 +205,32 @@ func TestRingAndChannels(t *testing.T) {
 	}
 }
 
+// TestWrongReport: replicas that say that they are where nobody answers are found where they connect from; one whose port is wrong, too, is said to be perhaps elsewhere.
+func TestWrongReport(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := &servers{t: t, box: sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, Settings: []string{"report_host=nosuch.invalid"}})}
+			s.await(0, func(drawn string) bool { return strings.Contains(drawn, "─ node1: read-only, 0 s behind\n") }, "the replica, though it is not where it says")
+		})
+		t.Run(spec+" and its port", func(t *testing.T) {
+			t.Parallel()
+			s := &servers{t: t, box: sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, Settings: []string{"report_host=nosuch.invalid", "report_port=1"}})}
+			await.Until(t, func() bool {
+				found := diagnose.Diagnose(s.discover(0))
+				return slices.ContainsFunc(found, func(d diagnose.Diagnosis) bool {
+					return d.Code == "server.down" && strings.Contains(d.Next, "--reach nosuch.invalid:1=HOST:PORT")
+				})
+			}, "that its report_host may be wrong")
+			search := look.Search([]mysql.Target{s.target(0)})
+			search.Reach = map[string]string{"nosuch.invalid:1": s.target(1).Address()}
+			if top := search.Discover(t.Context(), []topology.Start{{Address: s.target(0).Address()}}); len(top.Links) != 1 || top.Links[0].Channel == nil {
+				t.Errorf("with --reach: got\n%s", top.Tree(0))
+			}
+		})
+	}
+}
+
 // TestOdd: servers that hang, are full, lie about their address, refuse a privilege, or were copied.
 func TestOdd(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-8.0"} {
