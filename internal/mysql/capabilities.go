@@ -18,7 +18,7 @@ func (s Server) StartReplica(channel string) string { return s.replica("START", 
 func (s Server) StopReplica(channel string) string { return s.replica("STOP", channel) }
 
 func (s Server) replica(verb, channel string) string {
-	quoted, word := "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(channel)+"'", verb+" SLAVE"
+	quoted, word := Literal(channel), verb+" SLAVE"
 	if s.atLeast(80022) {
 		word = verb + " REPLICA"
 	}

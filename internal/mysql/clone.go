@@ -70,6 +70,15 @@ func (s Server) Set(channel string, c ChannelSettings, p Pointing) string {
 // ForgetChannels is the statement that removes all channels.
 func (s Server) ForgetChannels() string { return s.replica("RESET", "") + " ALL" }
 
+// ForgetChannel is the statement that removes one channel of replication, which has to be stopped. Sources: MySQL manual, "RESET REPLICA Statement"; MariaDB
+// documentation, "RESET REPLICA".
+func (s Server) ForgetChannel(channel string) string {
+	if s.MariaDB() {
+		return s.replica("RESET", channel) + " ALL"
+	}
+	return s.ForgetChannels() + " FOR CHANNEL " + Literal(channel)
+}
+
 // channelOption is how a column of performance_schema is written as an option: a text, a number, or YES and NO as 1 and 0.
 type channelOption struct {
 	column, option string

@@ -102,8 +102,8 @@ func classify(t Target, err error) error {
 			r = "create it with CREATE DATABASE, or use another name in the DSN"
 		case errno.TooManyUserConnections, errno.UserLimitReached:
 			r = "raise the limit named in the error: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
-		case errno.MustChangePassword, errno.MustChangePasswordLogin:
-			r = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
+		case errno.MustChangePassword, errno.MustChangePasswordLogin, errno.AccountLocked, errno.AccountLockedMariaDB, errno.AccountBlocked, errno.AccountBlockedMariaDB:
+			r = LetIn(int(me.Number))
 		}
 	}
 	return &Error{Target: t.String(), Class: class, Err: fleet.WithRemedy(err, r)}
@@ -113,6 +113,19 @@ func classify(t Target, err error) error {
 func Lost(err error) bool {
 	class := ClassOf(err)
 	return class == ClassDropped || class == ClassTimeout
+}
+
+// LetIn is what lets an account in again that the server refuses with an error, though its name and password are right; "" if the error is another one.
+func LetIn(number int) string {
+	switch number {
+	case errno.MustChangePassword, errno.MustChangePasswordLogin:
+		return "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
+	case errno.AccountLocked, errno.AccountLockedMariaDB, errno.AccountBlocked:
+		return "the account is locked: ALTER USER … ACCOUNT UNLOCK, by another account"
+	case errno.AccountBlockedMariaDB:
+		return "the account is blocked after too many wrong passwords: FLUSH PRIVILEGES, by another account"
+	}
+	return ""
 }
 
 // ClassOf reports what kind of trouble a driver's error is; "" for none.
@@ -182,7 +195,8 @@ func Answered(err error) bool {
 
 func classOfNumber(n uint16) Class {
 	switch n {
-	case errno.AccessDenied, errno.HostNotPrivileged, errno.HostBlocked, errno.DatabaseDenied, errno.UnknownDatabase:
+	case errno.AccessDenied, errno.HostNotPrivileged, errno.HostBlocked, errno.DatabaseDenied, errno.UnknownDatabase, errno.MustChangePassword, errno.MustChangePasswordLogin,
+		errno.AccountLocked, errno.AccountLockedMariaDB, errno.AccountBlocked, errno.AccountBlockedMariaDB:
 		return ClassLogin
 	case errno.TooManyConnections, errno.UserLimitReached, errno.TooManyUserConnections:
 		return ClassFull

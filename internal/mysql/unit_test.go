@@ -76,6 +76,8 @@ func TestClassOf(t *testing.T) {
 		want Class
 	}{
 		{&driver.MySQLError{Number: 1045}, ClassLogin}, {&driver.MySQLError{Number: 1227}, ClassPrivilege}, {&driver.MySQLError{Number: 1040}, ClassFull},
+		{&driver.MySQLError{Number: 1820}, ClassLogin}, {&driver.MySQLError{Number: 1862}, ClassLogin}, {&driver.MySQLError{Number: 3118}, ClassLogin}, {&driver.MySQLError{Number: 3955}, ClassLogin},
+		{&driver.MySQLError{Number: 4150}, ClassLogin}, {&driver.MySQLError{Number: 4151}, ClassLogin},
 		{&driver.MySQLError{Number: 1146}, ClassMissing}, {&driver.MySQLError{Number: 1317}, ClassOther},
 		{context.DeadlineExceeded, ClassTimeout}, {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, ClassRefused},
 		{driver.ErrInvalidConn, ClassDropped}, {fmt.Errorf("x: %w", syscall.ECONNRESET), ClassDropped}, {errors.New("odd"), ClassOther},

@@ -24,6 +24,9 @@ func (v *view) channels() {
 		if l.Replica == l.Source {
 			v.add("ring.self", l.Replica, k, "%s replicates from itself", v.name(l.Replica)).see("its source is %s", l.Channel.Source)
 		}
+		if v.apartFrom(k) {
+			continue
+		}
 		switch room := v.noRoom(k); { // a server that waits for room says that its threads run
 		case l.Channel.Receiving() && l.Channel.Applying():
 			v.late(k)

@@ -56,7 +56,7 @@ func serverCodes() []Code {
 		{"intermediate.unreachable", critical, "a server in the middle of a chain is not reached from here, and its replicas do not say that they lost it", "as primary.unreachable", "it does not answer from here", "whether it runs: " + vanished, "ask again when replica_net_timeout has passed; look at its machine, and at the route between this machine and it"},
 		{"server.hung", critical, "a server accepts connections, and does not answer in time", "the connection is made, and nothing comes within 5 s (in risso serve 3 s); critical if its replicas lost it as well", "nothing came within that time from here", "why: it is stopped, out of memory, slow, or waits for a disk or for DNS; or what accepts is a balancer before it; or this machine is slow", "ask again; if it hangs still, look at its machine and its error log"},
 		{"server.down", critical, "a server does not answer", "nothing listens at its address, there is no way to it, or no answer in time", "it does not answer from here", "whether it runs, and is only not reached from here", "look at its machine"},
-		{"server.no_access", warning, "a server runs, and refuses Risso's account", "it answers that the account or its password is wrong, that this machine is blocked, or that TLS fails", "it runs, and nothing more is known of it", "all of its state", "give the account to it as to the others: risso grants has the statements"},
+		{"server.no_access", warning, "a server runs, and refuses Risso's account", "it answers that the account or its password is wrong, that the password has expired or the account is locked, that this machine is blocked, or that TLS fails", "it runs, and nothing more is known of it", "all of its state", "give the account to it as to the others: risso grants has the statements"},
 		{"server.offline", warning, "a server is in offline mode", "offline_mode is ON", "clients without special privileges are sent away", "who set it", "SET GLOBAL offline_mode = OFF"},
 		{"conn.saturation", critical, "all connections are taken, or nearly all", "it refuses for too many connections, or 85 % of max_connections are taken", "others are refused when the rest is taken", "who holds them", "close idle clients, or raise max_connections"},
 		{"disk.full", critical, "a disk has no room for what replication writes", "an error of the channel, or the state of a session: no space left, disk full, table full, waiting for disk space or for someone to free space", "the server was refused room", "the disk itself; a full table may also be one with a limit of its own", "make room: remove what is not needed, never binary or relay logs by hand; what waits goes on by itself"},
@@ -84,7 +84,10 @@ func channelCodes() []Code {
 	const applies, receives = "the channel applies nothing until this transaction is passed over or can be applied", "the channel receives nothing"
 	const differ = "how many other rows differ: risso checksum finds them"
 	byCommand := stopped("by_command", "a replica is stopped, without an error", "a thread of the channel does not run, and tells no error", "it was stopped by a command, or not started after a restart", "who did it, and why", "start it, if nobody wants it stopped")
-	byCommand.Severity = warning
+	detached := stopped("detached", "a replica is detached by risso from its source", "the name of its source ends in .detached.invalid, as risso replica detach leaves it", "it gets nothing until it is attached", "why it was detached", "risso replica attach, when it is to replicate again")
+	rebuilding := stopped("rebuilding", "a replica is being rebuilt by risso", "the name of its source ends in .rebuilding.invalid, as risso replica rebuild sets it meanwhile", "it has not all of its rows", "whether the rebuild still runs", "let it end; risso replica rebuild goes on with one that ended early")
+	leftOver := stopped("left_over", "a stopped channel looks left over on what is likely the primary", "the server can be written to, a replica receives from it, and all its own channels are stopped and lead to servers that were not seen", "it would replicate from there if somebody started it", "whether the source is gone for good, and whether clients write here", "once it is sure that it is left over: RESET REPLICA ALL FOR CHANNEL, or of MariaDB RESET SLAVE ALL, removes it")
+	byCommand.Severity, detached.Severity, rebuilding.Severity, leftOver.Severity = warning, warning, warning, warning
 	return []Code{
 		{"ring.self", critical, "a server replicates from itself", "its source has its own UUID, or its own place", "the channel can bring nothing", "which source was meant", "point it at its source"},
 		{"ring.broken", critical, "a ring does not go all the way round", "a channel within the ring does not run, or one of its servers was not seen", "what is written behind the break does not reach those before it", "-", "mend the channel that is named"},
@@ -94,6 +97,9 @@ func channelCodes() []Code {
 		{"repl.delayed", info, "a replica is late on purpose", "its channel is configured with a delay", "it applies each transaction that much later", "-", "never let it be promoted as it is"},
 		{"repl.frozen", critical, "a replica receives nothing, and says that all is well", "its thread that receives runs, and asked twice, 2 s or more apart, it was at the same place, before that where its source was already", "nothing of what the source had came in that time", "why: a connection that hangs; or one very large event on a slow network, which beginning anew only delays", "restart the thread that receives, if it stands there still"},
 		byCommand,
+		detached,
+		rebuilding,
+		leftOver,
 		stopped("duplicate_row", "a replica cannot insert a row that it has already", "error 1062 or 1586", applies, differ, "apply over the row, then compare"),
 		stopped("row_missing", "a replica lacks the row that a transaction changes", "error 1032", applies, differ, "apply over the rows, then compare"),
 		stopped("object_missing", "a replica lacks a table, schema or column", "error 1146, 1049 or 1054", applies, "how it was lost", "make it as on the source, and start"),
@@ -150,7 +156,7 @@ func settingCodes() []Code {
 		set("binlog_transaction_compression", critical, "a source compresses transactions, which a replica cannot read", "the replica is a MariaDB, or older than MySQL 8.0.20", "it stops at the first of them", "OFF on the source, or a newer replica"),
 		set("gtid_mode", info, "a source gives transactions no GTIDs", "gtid_mode is OFF", "a replica cannot be given another source without somebody finding the position", "it goes ON in steps on all servers: OFF_PERMISSIVE, ON_PERMISSIVE, ON, after enforce_gtid_consistency"),
 		set("gtid_strict_mode", info, "a MariaDB may number its own transactions between its source's", "gtid_strict_mode is OFF", "nothing stops transactions of its own from getting into its log", "ON"),
-		set("relay_log_recovery", warning, "a replica goes on with its relay logs after a crash of its machine", "relay_log_recovery is OFF", "they may lack what was received last, or have a part of it", "ON in the option file"),
+		set("relay_log_recovery", warning, "a replica goes on with its relay logs after a crash of its machine", "relay_log_recovery is OFF", "they may lack what was received last, or have a part of it", "ON in the option file, and a restart"),
 		set("sync_binlog", warning, "a source does not flush its binary log at each commit", "sync_binlog is not 1", "a crash of its machine loses what was committed last, which replicas may have", "1"),
 		set("innodb_flush_log_at_trx_commit", warning, "a source does not flush InnoDB's log at each commit", "innodb_flush_log_at_trx_commit is not 1", "a crash of its machine loses what was committed last, which replicas may have", "1"),
 		set("skip_errors", critical, "a replica passes over errors", "replica_skip_errors, or slave_skip_errors", "rows may differ, and nobody is told", "take it out of the option file, and compare"),
@@ -166,7 +172,7 @@ func seeingCodes() []Code {
 		{"topology.perhaps_copy", critical, "a source may be dead, and a copy of it be taken for it", "a replica does not receive from its source, nobody answers at that address from here, and a server with the source's server_uuid answers at another", "the address does not answer, and that server has the UUID", "whether it is the source itself, under another address, or a copy of its data directory: then the replica is drawn below the wrong server, and the source is dead", "compare the addresses, host names and start times; give a copy a server_uuid of its own (remove its auto.cnf, restart it)"},
 		{"topology.not_a_replica", warning, "a server lists a replica that says that it is none", "what both say", "they do not agree", "whether the list is old: a source drops a replica when it next sends something", "ask again"},
 		{"topology.no_address", info, "nobody tells the address of a replica", "its source lists it without a host", "it exists, and was not asked", "all of its state", "report_host in its option file"},
-		{"topology.not_all_seen", info, "a server did not tell everything", "it refused, or broke off", "what it did not tell is not diagnosed", "-", "give the account what it lacks"},
+		{"topology.not_all_seen", warning, "a server did not tell everything", "it refused, or broke off; a warning if it did not tell its replicas or what it replicates: servers may be missing then", "what it did not tell is not diagnosed", "-", "give the account what it lacks"},
 		{"topology.left", info, "more servers are told of than are asked", "the limit of addresses", "some were not asked", "all of their state", "look at the parts, one by one"},
 	}
 }

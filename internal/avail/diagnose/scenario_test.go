@@ -261,6 +261,55 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestLeftOver: of what is likely the primary nothing is advised that stops its writes, or starts its old channel; nor of what Risso keeps from its source.
+func TestLeftOver(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		do    func(*topology.Topology)
+		want  string
+		words string
+	}{
+		{"a primary with a channel", leftOver, "repl.stopped:left_over of b", "RESET REPLICA ALL FOR CHANNEL 'old' removes it"},
+		{"the source was not asked", func(t *topology.Topology) { leftOver(t); t.Nodes[0].Unseen.Kind = "not_asked" }, "repl.stopped:left_over of b", "RESET REPLICA ALL"},
+		{"stopped at an error", func(t *topology.Topology) { leftOver(t); fail(t, 0, false, 1062, "Duplicate entry") }, "repl.stopped:left_over of b", "error 1062"},
+		{"detached", from("a.detached.invalid:3306"), "repl.stopped:detached of b", "risso replica attach b"},
+		{"rebuilt", from("a.rebuilding.invalid:3306"), "repl.stopped:rebuilding of b", "risso replica rebuild b"},
+	} {
+		top := chain()
+		top.Links[0].Channel.Name = "old"
+		c.do(top)
+		found := diagnose.Diagnose(top)
+		if got := codesOf(found); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+			continue
+		}
+		if b, err := json.Marshal(found[0]); err != nil || !strings.Contains(string(b), c.words) || strings.Contains(string(b), "START ") || found[0].Statements != "" {
+			t.Errorf("%s: got %s, %v; want %q in it, and nothing to run", c.name, b, err, c.words)
+		}
+	}
+}
+
+// refuse makes a replica one that refuses the account.
+func refuse(text string) func(*topology.Topology) {
+	return func(t *topology.Topology) { lose(t, 2, "login"); t.Nodes[2].Unseen.Text = text }
+}
+
+// untold lets the primary not tell something.
+func untold(what string) func(*topology.Topology) {
+	return func(t *topology.Topology) {
+		t.Nodes[0].Unknown = []fleet.Trouble{{What: what, Why: "Error 1227 (42000): Access denied", Remedy: "GRANT REPLICATION SLAVE ON *.* TO 'risso'@'%'"}}
+	}
+}
+
+// reported lists a replica that does not answer, by a source from which these hosts read.
+func reported(readers ...string) func(*topology.Topology) {
+	return func(t *topology.Topology) {
+		lose(t, 2, "timeout")
+		t.Nodes[2].Asked, t.Nodes[2].ToldBy, t.Nodes[0].Readers = false, []string{"a"}, readers
+		t.Links = append(t.Links, topology.Link{Replica: 2, Source: 0})
+	}
+}
+
 // TestWords: how much is said, and how bad it is, where that depends on what was seen.
 func TestWords(t *testing.T) {
 	refused := func(t *topology.Topology) { fail(t, 0, true, 1045, "Access denied for user 'repl'") }
@@ -291,6 +340,14 @@ func TestWords(t *testing.T) {
 			lose(t, 2, "login")
 			t.Nodes[2].Unseen.Text = "Error 1129 (HY000): Host '10.0.0.1' is blocked because of many connection errors"
 		}, fleet.SeverityWarning, "FLUSH HOSTS", "risso grants"},
+		{"its password has expired", "server.no_access", replication, refuse("Error 1862 (HY000): Your password has expired. To log in you must change it using a client that supports expired passwords."), fleet.SeverityWarning, "PASSWORD EXPIRE NEVER", "risso grants"},
+		{"it is locked", "server.no_access", replication, refuse("Error 4151 (HY000): Access denied, this account is locked"), fleet.SeverityWarning, "ACCOUNT UNLOCK", "risso grants"},
+		{"its password is wrong", "server.no_access", replication, refuse("Error 1045 (28000): Access denied for user 'risso'@'localhost'"), fleet.SeverityWarning, "risso grants", "UNLOCK"},
+		{"its replicas cannot be listed", "topology.not_all_seen", replication, untold("its replicas"), fleet.SeverityWarning, "Error 1227", ""},
+		{"its clock cannot be read", "topology.not_all_seen", replication, untold("its clock"), fleet.SeverityInfo, "Error 1227", ""},
+		{"a replica that is not where it says", "server.down", replication, reported("10.0.0.9"), fleet.SeverityWarning, "--reach c:3306=HOST:PORT", ""},
+		{"a replica that nobody reads for", "server.down", replication, reported(), fleet.SeverityWarning, "look at its machine", "--reach"},
+		{"a restart by nobody", "repl.config:relay_log_recovery", replication, func(t *topology.Topology) { t.Nodes[1].Applier.Recovery = false }, fleet.SeverityWarning, "restarted by hand", ""},
 		{"this machine's clock", "clock.skew", replication, func(t *topology.Topology) {
 			for i := range t.Nodes {
 				t.Nodes[i].Skew = -10*time.Second - time.Duration(i)*100*time.Millisecond

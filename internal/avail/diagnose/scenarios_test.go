@@ -176,8 +176,29 @@ func channels() []scenario {
 		{code: "repl.delayed", is: lag(0, 1), near: lag(29, 0)},
 		{code: "repl.frozen", is: func(t top) { t.Links[0].Frozen = 2 * time.Second }, near: func(t top) { t.Links[0].Frozen = 2 * time.Second; t.Links[0].Channel.IORunning = "No" }},
 		{code: "repl.stopped:by_command", is: func(t top) { t.Links[0].Channel.SQLRunning = "No" }, near: func(t top) { fail(t, 0, false, 1062, "Duplicate entry") }},
+		{code: "repl.stopped:detached", is: from("a.detached.invalid:3306"), near: from("a.invalid:3306")},
+		{code: "repl.stopped:rebuilding", is: from("a.rebuilding.invalid:3306"), near: from("a.detached.invalid:3306")},
+		made("repl.stopped:left_over", chain, leftOver, func(t top) { leftOver(t); t.Links[1].Channel.IORunning = "No" }),
+		made("repl.stopped:left_over", chain, leftOver, func(t top) { leftOver(t); t.Nodes[1].Writes.ReadOnly = true }),
+		made("repl.stopped:left_over", chain, leftOver, func(t top) { leftOver(t); t.Nodes[0].Seen = true }),
+		made("repl.stopped:left_over", chain, leftOver, func(t top) { leftOver(t); t.Links[0].Channel.IORunning = "Connecting" }),
 		{code: "repl.tls", is: func(t top) { t.Links[0].Channel.TLS = false }, near: func(t top) { t.Links[0].Channel.TLS, t.Links[0].Channel.Source = false, "127.0.0.1:3307" }},
 	}
+}
+
+// from stops a channel whose source has that address.
+func from(address string) func(top) {
+	return func(t top) {
+		ch := t.Links[0].Channel
+		ch.Source, ch.IORunning, ch.SQLRunning = address, "No", "No"
+	}
+}
+
+// leftOver lets the second of a chain be written to, with its channel stopped and its source gone.
+func leftOver(t top) {
+	lose(t, 0, "unreachable")
+	t.Links[0].Channel.IORunning, t.Links[0].Channel.SQLRunning = "No", "No"
+	t.Nodes[1].Writes = topology.Writes{}
 }
 
 func errors() []scenario {

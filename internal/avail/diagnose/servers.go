@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,12 +43,21 @@ func (v *view) unseen() {
 func (v *view) noAccess(i int) {
 	n := &v.Nodes[i]
 	if !strings.Contains(n.Unseen.Text, "1129") && !strings.Contains(strings.ToLower(n.Unseen.Text), "is blocked because of many connection errors") {
-		v.add("server.no_access", i, -1, "%s refuses the account that Risso uses", n.Name).see("%s", n.Unseen.Text)
+		d := v.add("server.no_access", i, -1, "%s refuses the account that Risso uses", n.Name).see("%s", n.Unseen.Text)
+		d.Next = cmp.Or(mysql.LetIn(errorIn(n.Unseen.Text)), d.Next)
 		return
 	}
 	d := v.add("server.no_access", i, -1, "%s refuses this machine, because of many connection errors", n.Name).see("%s", n.Unseen.Text)
 	d.Next = "from another machine, on " + n.Name + ": FLUSH HOSTS, or from MySQL 8.0.23 on TRUNCATE TABLE performance_schema.host_cache"
 	d.NotSeen = "all of its state; which connections failed: a monitor that only knocks, or a broken network"
+}
+
+// errorIn is the number of the server's error in a text, as the driver writes it; 0: there is none.
+func errorIn(text string) (number int) {
+	if _, rest, is := strings.Cut(text, "Error "); is {
+		fmt.Sscan(strings.TrimRight(strings.SplitN(rest, " ", 2)[0], ":"), &number)
+	}
+	return number
 }
 
 // toldByReplicas reports whether replicas that were asked say that they replicate from a node.
@@ -69,6 +80,26 @@ func (v *view) down1(i int) {
 	if !n.Asked {
 		d.Severity = warning
 		d.see("%s lists it as a replica, perhaps still", listed(n.ToldBy))
+		v.wrongReport(d, i)
+	}
+}
+
+// wrongReport says that a server may run, and be listed under an address that is not its own: a source that lists it is read from.
+func (v *view) wrongReport(d *Diagnosis, i int) {
+	n := &v.Nodes[i]
+	for _, k := range v.down[i] { // it has replicas of its own, which know where they come from
+		if v.Links[k].Channel != nil {
+			return
+		}
+	}
+	for _, k := range v.up[i] {
+		s := &v.Nodes[v.Links[k].Source]
+		if v.Links[k].Channel != nil || len(s.Readers) == 0 || len(n.Addresses) == 0 {
+			continue
+		}
+		d.see("%s counts a replica that says that it is at %s, and sends its binary log to %s", s.Name, n.Addresses[0], listed(s.Readers))
+		d.Next = "if it runs, its report_host or report_port is wrong, or does not lead there from here: correct it in its option file, or say where it is reached by --reach " + n.Addresses[0] + "=HOST:PORT; else look at its machine"
+		return
 	}
 }
 
@@ -156,7 +187,7 @@ func writesWords(n *topology.Node) string {
 func (v *view) openReplicas() {
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
-		if !n.Seen || !n.Writes.Open() || len(v.up[i]) == 0 || v.ring[i] >= 0 || n.Group != nil || !slices.ContainsFunc(v.up[i], func(k int) bool { return v.Links[k].Channel != nil && v.Links[k].Source != i }) {
+		if !n.Seen || !n.Writes.Open() || len(v.up[i]) == 0 || v.ring[i] >= 0 || n.Group != nil || v.LikelyPrimary(i) || !slices.ContainsFunc(v.up[i], func(k int) bool { return v.Links[k].Channel != nil && v.Links[k].Source != i }) {
 			continue
 		}
 		v.add("repl.writable", i, -1, "the replica %s accepts writes: read_only is off", n.Name).see("it replicates from %s", v.name(v.Links[v.up[i][0]].Source)).

@@ -71,6 +71,7 @@ func (v *view) replicaSettings(i int, set func(code, variable, value, want strin
 		d := set("relay_log_recovery", "relay_log_recovery", "OFF", "")
 		if s.KeepsSettings() {
 			d.remedy(n.Name, s.SetForStart("relay_log_recovery", "ON")+"; RESTART")
+			d.Next = "it takes a restart: RESTART works only under something that starts the server again, as systemd or mysqld_safe; else it fails with error 3707, and the server is restarted by hand"
 		}
 	}
 	if n.Applier.SkipErr != "" {

@@ -106,7 +106,7 @@ func (v *view) sources() {
 		switch {
 		case n.Seen:
 			v.noReplica(i)
-		case n.Unseen == nil || !v.toldByReplicas(i) || slices.Contains([]string{"hung", "login", "privilege", "tls", "full", "other_server", "no_address", "not_asked"}, n.Unseen.Kind):
+		case n.Unseen == nil || !v.toldByReplicas(i) || slices.Contains([]string{"hung", "login", "privilege", "tls", "full", "other_server", "no_address", "not_asked"}, n.Unseen.Kind), v.onlyLeftOver(i):
 		default:
 			v.lostSource(i)
 		}

@@ -190,13 +190,16 @@ func (v *view) seeing() {
 					grants = append(grants, u.Remedy)
 				}
 			}
+			if !slices.Contains(what, "its replicas") && !slices.Contains(what, "what it replicates") { // else servers are missing
+				d.Severity = info
+			}
 			d.Next = "give the account what it lacks, as another account: " + strings.Join(grants, "; ")
 			if len(grants) == 0 {
 				d.Next = "see what the server says"
 			}
 		}
 		if n.Unseen != nil && n.Unseen.Kind != "hung" {
-			v.add("topology.not_all_seen", i, -1, "%s broke off while it was asked: %s", n.Name, n.Unseen.Words()).see("%s", cut(n.Unseen.Text))
+			v.add("topology.not_all_seen", i, -1, "%s broke off while it was asked: %s", n.Name, n.Unseen.Words()).see("%s", cut(n.Unseen.Text)).Severity = info
 		}
 	}
 	if v.Left > 0 && len(v.Nodes) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/blockers"
 	"github.com/rissodb/risso/internal/channels"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/oneline"
@@ -212,6 +213,10 @@ const (
 // threads finds those that do not run.
 func (f *Facts) threads(add func(Cause)) {
 	m := f.After
+	if c, is := f.keptFrom(); is {
+		add(c)
+		return
+	}
 	remedy := func() (string, string) { return channels.GoOn(f.Server, m.Channel, f.setting) }
 	if !m.Applies() {
 		if m.SQL.Text != "" {
@@ -243,6 +248,19 @@ func (f *Facts) threads(add func(Cause)) {
 	default:
 		add(Cause{Code: "receiver.stopped", Words: "the thread that receives does not run, without an error: it was stopped by a command, or not started after a restart", Certain: true, Next: f.Server.StartReplica(m.Name), weight: stops + 1})
 	}
+}
+
+// keptFrom is that Risso keeps the channel from its source, so that to start it would help nothing.
+func (f *Facts) keptFrom() (Cause, bool) {
+	source := f.After.Channel.Source
+	if was, is := follow.Unmarked(source, follow.DetachedSuffix); is {
+		return Cause{Code: "detached", Words: "it is detached by risso from " + was, Evidence: []string{"its source is set to " + source}, Certain: true, Next: "risso replica attach", weight: stops + 2}, true
+	}
+	if _, is := follow.Unmarked(source, follow.RebuildingSuffix); is {
+		return Cause{Code: "rebuilding", Words: "it is being rebuilt by risso, or was until that ended early: it has not all of its rows", Evidence: []string{"its source is set to " + source}, Certain: true,
+			Next: "let it end; risso replica rebuild goes on with one that ended early", weight: stops + 2}, true
+	}
+	return Cause{}, false
 }
 
 func next(statement, advice string) string {

@@ -71,6 +71,14 @@ func TestCodes(t *testing.T) {
 			return f
 		}, "rebuild"},
 		{"receiver.connecting", Stopped, func(f Facts) Facts { f.After.IORunning = "Connecting"; return f }, "tries again"},
+		{"detached", Stopped, func(f Facts) Facts {
+			f.After.IORunning, f.After.SQLRunning, f.After.Channel.Source = "No", "No", "db1.detached.invalid:3306"
+			return f
+		}, "risso replica attach"},
+		{"rebuilding", Stopped, func(f Facts) Facts {
+			f.After.IORunning, f.After.Channel.Source = "No", "db1.rebuilding.invalid:3306"
+			return f
+		}, "risso replica rebuild"},
 		{"receiver.stopped", Stopped, func(f Facts) Facts { f.After.IORunning = "No"; return f }, "START REPLICA"},
 		{"receiver.silent", Behind, func(f Facts) Facts {
 			f = against(f)

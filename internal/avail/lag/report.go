@@ -57,6 +57,8 @@ type Code struct{ Code, Meaning string }
 // Codes are all causes that there are, in the order in which they are told.
 func Codes() []Code {
 	return []Code{
+		{"detached", "risso replica detach has detached it from its source: risso replica attach lets it replicate again"},
+		{"rebuilding", "risso replica rebuild is at work on it, or ended early: it has not all of its rows"},
 		{"applier.error", "the thread that applies stopped at an error"},
 		{"applier.stopped", "the thread that applies does not run, without an error: by a command or a restart"},
 		{"receiver.error", "the thread that receives stopped at an error"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -155,8 +156,16 @@ func TestAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(m.Notes) > 0 {
+		t.Errorf("detached: got the notes %q, want none", m.Notes)
+	}
+	q.Topology.Nodes[2].GTID.Executed += "," + uuid2 + ":1-3"
+	own, err := (&Repointer{Dir: t.TempDir(), Wait: time.Minute, Target: func(string) (none mysql.Target) { return none }}).Detach(t.Context(), q.Topology, 2, nil)
+	if err != nil || len(own.Notes) != 1 || !strings.Contains(own.Notes[0], uuid2+":1-3") {
+		t.Errorf("detached with transactions of its own: got %+v, %v; want a note of them", own, err)
+	}
 	was, is := Attached(m.Address)
-	if host, port := split(m.Address); !is || was != "[fd00::1]:3306" || host != "fd00::1"+detachedSuffix || port != 3306 {
+	if host, port := split(m.Address); !is || was != "[fd00::1]:3306" || host != "fd00::1"+follow.DetachedSuffix || port != 3306 {
 		t.Errorf("detached: got %s, which was %s", m.Address, was)
 	}
 }

@@ -74,6 +74,21 @@ func (j *judge) errant() {
 	j.v.refuse("errant", remedy, "%s has transactions that %s and those above it have not (errant): %s", r.Name, b.Name, short(extra))
 }
 
+// attachable notes why a replica that is to be detached could not be attached again as things are: that is looked at then, and is better known before.
+func (j *judge) attachable() {
+	if len(j.v.Refused) > 0 || j.v.From < 0 || !j.v.Channel.GTID {
+		return
+	}
+	name, source := j.replica.Name, j.Topology.Nodes[j.v.From].Name
+	extra, known := j.Topology.Beyond(j.Replica, j.Topology.Above(j.Replica))
+	switch {
+	case !known && (!j.replica.GTID.ByDomain || j.replica.GTID.State != ""):
+		j.v.note("whether %s has transactions of its own cannot be told, as %s told none: if it has, risso replica attach refuses to attach it again", name, source)
+	case extra != "":
+		j.v.note("as it is now, risso replica attach would refuse to attach it again: %s has transactions that %s and those above it have not (errant): %s; risso gtid errant says what they changed", name, source, short(extra))
+	}
+}
+
 // ahead reports whether all transactions of a set come from the replica's source, and that was not seen.
 func (j *judge) ahead(extra string) bool {
 	if j.v.From >= 0 && j.Topology.Nodes[j.v.From].Seen {

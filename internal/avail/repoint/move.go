@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -134,18 +135,19 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 			j.v.refuse("there", "risso replica attach "+m.Replica.Name, "%s is detached already", m.Replica.Name)
 		}
 	}
+	j.attachable()
 	host, port := split(j.v.Channel.Source)
 	if host == "" && len(j.v.Refused) == 0 {
 		j.v.refuse("no_address", "", "the address of its source, %q, cannot be read", j.v.Channel.Source)
 	}
-	if len(host)+len(detachedSuffix) > longestHost {
+	if len(host)+len(follow.DetachedSuffix) > longestHost {
 		j.v.refuse("no_address", mysql.Of(m.Replica.Server).StopReplica(j.v.Channel.Name)+" lets it stand still until it, or the server, is started",
-			"the name of its source, %s, is too long for %s behind it", host, detachedSuffix)
+			"the name of its source, %s, is too long for %s behind it", host, follow.DetachedSuffix)
 	}
 	if m.Verdict = j.v; len(m.Refused) > 0 {
 		return nil, Refused("detach "+m.Replica.Name, m.Refused)
 	}
-	m.Address = net.JoinHostPort(host+detachedSuffix, strconv.Itoa(port))
+	m.Address = net.JoinHostPort(host+follow.DetachedSuffix, strconv.Itoa(port))
 	m.Undo = "risso replica attach " + m.Replica.Name + r.Flags
 	m.plan()
 	return m, nil

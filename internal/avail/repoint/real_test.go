@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
@@ -109,6 +110,17 @@ func (s *servers) detached() {
 		s.t.Fatalf("detach: %v, and it replicates from %s", err, s.channel(2).Status.Source)
 	}
 	s.nothingLeft()
+	top, _ = s.look()
+	marked := false
+	for _, d := range diagnose.Diagnose(top) {
+		marked = marked || d.Code == "repl.stopped:detached" && strings.Contains(d.Next, "risso replica attach node2")
+		if strings.Contains(d.Statements, "START ") || strings.Contains(d.What, ".invalid") {
+			s.t.Errorf("of a detached replica: got %+v", d)
+		}
+	}
+	if !marked {
+		s.t.Error("a detached replica is not diagnosed as such")
+	}
 	if m := s.move(2, 0); m.Undo != "risso replica detach node2" {
 		s.t.Errorf("undo is %q", m.Undo)
 	}
@@ -267,6 +279,10 @@ func (s *servers) purged() {
 func (s *servers) errant() {
 	s.do(2, "INSERT INTO d.later VALUES (100)")
 	s.refused(2, 1, "errant")
+	top, index := s.look()
+	if m, err := s.r.Detach(s.t.Context(), top, index[2], nil); err != nil || !strings.Contains(strings.Join(m.Notes, "; "), "would refuse to attach it again") {
+		s.t.Errorf("detach of one with errant transactions: got %+v, %v; want a note that it could not be attached again", m, err)
+	}
 	if s.conns[0].Server.GTIDsByDomain() {
 		return
 	}

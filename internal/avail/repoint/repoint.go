@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -239,28 +240,17 @@ func address(text string) string {
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10))
 }
 
-// detachedSuffix is put behind a source's host name to detach a replica: no name that ends so leads anywhere (RFC 2606), and it says where the replica was attached.
-const detachedSuffix = ".detached.invalid"
-
-// rebuildingSuffix is put behind the host name of a replica's source while the replica is rebuilt: what it has is no copy of anything then.
-const rebuildingSuffix = ".rebuilding.invalid"
-
 // RebuildHost is the host name at which a replica of a source points while it is rebuilt. The name of the source is left out if no server would take it with that.
 func RebuildHost(host string) string {
-	if len(host)+len(rebuildingSuffix) > longestHost {
+	if len(host)+len(follow.RebuildingSuffix) > longestHost {
 		host = "source"
 	}
-	return host + rebuildingSuffix
+	return host + follow.RebuildingSuffix
 }
 
 // Rebuilt reports whether a channel belongs to a replica that is being rebuilt, and the address that it had before, which may be of a host called "source".
 func Rebuilt(source string) (address string, ok bool) {
-	host, port, err := net.SplitHostPort(source)
-	if err != nil {
-		return "", false
-	}
-	host, ok = strings.CutSuffix(host, rebuildingSuffix)
-	return net.JoinHostPort(host, port), ok
+	return follow.Unmarked(source, follow.RebuildingSuffix)
 }
 
 // longestHost is how long the name of a source may be, on servers before MySQL 8.0.17 and MariaDB before 10.6.
@@ -268,10 +258,5 @@ const longestHost = 60
 
 // Attached is the address that a detached channel had before; ok is false if it is not detached.
 func Attached(source string) (address string, ok bool) {
-	host, port, err := net.SplitHostPort(source)
-	if err != nil {
-		return "", false
-	}
-	host, ok = strings.CutSuffix(host, detachedSuffix)
-	return net.JoinHostPort(host, port), ok
+	return follow.Unmarked(source, follow.DetachedSuffix)
 }

@@ -26,6 +26,8 @@ type Facts struct {
 	Replicas []Replica
 	Unheard  int64 // transactions of the primary that no replica has received
 	Measured *Measured
+	Alone    bool   // it lists no replica
+	Follows  string // the source that it replicates from itself, where it is alone; "": none, or not known
 }
 
 // Replica is one of the primary's.
@@ -81,6 +83,12 @@ func Judge(f Facts) Report {
 	r := Report{Primary: f.Primary, Source: f.Source, Replicas: f.Replicas, Measured: f.Measured}
 	if r.Replicas == nil {
 		r.Replicas = []Replica{}
+	}
+	if f.Alone && f.Follows != "" { // what is said of primaries does not hold for it
+		r.State, r.Words = Off, "it is a replica of "+f.Follows+" without replicas of its own: nobody could acknowledge its commits"
+		r.problem("is_replica", "it is not the primary: it replicates from "+f.Follows, "ask "+f.Follows+": risso semisync status says whether its commits wait for this replica")
+		r.Loss, r.Cost = "what was committed on it alone, if anything: it lists no replica, and all else came from its source", f.cost()
+		return r
 	}
 	f.state(&r)
 	f.settings(&r)
@@ -193,6 +201,9 @@ func (f *Facts) loss(s State) string {
 		return "nothing that was acknowledged to a client: commits do not return" + unheard
 	case NotProven:
 		return "nothing as long as it stays in force; the settings below let it go on without" + unheard
+	}
+	if f.Alone {
+		return "everything, but for backups: it lists no replica; one that is not connected now may have a part"
 	}
 	return "what was committed and not yet sent: the last moments before" + unheard
 }

@@ -44,6 +44,11 @@ func TestJudge(t *testing.T) {
 		{"one of three", func(f *Facts) { f.Source.Clients = 3 }, InForce, []string{"any_of_several"}, "reach 3 of them"},
 		{"replica off", func(f *Facts) { f.Replicas[0].Side.Enabled = false }, InForce, []string{"replica_off"}, "risso semisync on"},
 		{"replica not in force", func(f *Facts) { f.Replicas[0].Side.InForce = false }, InForce, []string{"replica_not_in_force"}, "IO_THREAD"},
+		{"alone", func(f *Facts) { f.Source = read.SemiSyncSource{Names: f.Source.Names}; f.Replicas, f.Alone = nil, true }, Off, []string{"not_loaded"}, "everything, but for backups"},
+		{"a replica", func(f *Facts) {
+			f.Source.Enabled, f.Source.InForce = false, false
+			f.Replicas, f.Alone, f.Follows = nil, true, "db0:3306"
+		}, Off, []string{"is_replica"}, "it replicates from db0:3306"},
 		{"counters", func(f *Facts) { f.Source.TxWaits, f.Source.TxMicros = 10, 780000 }, InForce, nil, "78 ms on average: at most 12.8/s"},
 		{"measured", func(f *Facts) { f.Measured = &Measured{Commits: 50, Seconds: 0.08, Waited: 0.078, Acked: 50} }, InForce, nil, "12.5/s on one session, 500/s without the wait"},
 	} {

@@ -61,9 +61,18 @@ type answer struct {
 type expected struct {
 	by        int // the node that tells
 	addresses []string
+	elsewhere []string // where a replica may be if nobody answers at those: the hosts that read its source's binary log
 	uuid, id  string
 	replica   bool // it is a replica of the one that tells; else its source, or a member of its group
 	channel   *Channel
+}
+
+// marked is the address of a channel's source, which Risso may have given to it; "" of others.
+func (e *expected) marked() string {
+	if e.channel == nil {
+		return ""
+	}
+	return e.channel.Source
 }
 
 // discovery is a search that goes on.
@@ -73,6 +82,7 @@ type discovery struct {
 	known   map[string]bool // addresses in lower case that are asked, or were
 	at      map[string]int  // the node that answered there
 	failed  map[string]Failure
+	maybe   map[string][]expected // addresses at which one that did not answer elsewhere is looked for
 	queue   []string
 	pending int
 	waits   []expected
@@ -81,7 +91,7 @@ type discovery struct {
 // Discover asks the servers that are given, those of which they tell, and so on. A server that does not answer is drawn as not seen. It ends early only with ctx,
 // with what was found.
 func (s *Search) Discover(ctx context.Context, starts []Start) *Topology {
-	d := &discovery{Search: s, t: &Topology{Time: time.Now()}, known: map[string]bool{}, at: map[string]int{}, failed: map[string]Failure{}}
+	d := &discovery{Search: s, t: &Topology{Time: time.Now()}, known: map[string]bool{}, at: map[string]int{}, failed: map[string]Failure{}, maybe: map[string][]expected{}}
 	names := map[string]string{}
 	for _, start := range starts {
 		names[strings.ToLower(start.Address)] = cmp.Or(start.Name, start.Address)
@@ -174,7 +184,13 @@ func (d *discovery) take(a answer, names map[string]string) {
 	name, given := names[key]
 	if a.err != nil && a.facts.ServerID == "" {
 		d.failed[key] = d.failure(a.err)
+		for i := range d.waits {
+			d.lookElsewhere(&d.waits[i])
+		}
 		return
+	}
+	if list := d.maybe[key]; len(list) > 0 && !given && !slices.ContainsFunc(list, func(e expected) bool { return a.facts.fits(&e) }) {
+		return // somebody else, who has nothing to do with these
 	}
 	for i := range d.t.Nodes { // it was found by another address, too
 		if n := &d.t.Nodes[i]; n.same(&a.facts) {
@@ -199,15 +215,37 @@ func (d *discovery) take(a answer, names map[string]string) {
 	d.at[key] = i
 	for _, e := range told(i, &a.facts, a.address) {
 		d.waits = append(d.waits, e)
-		if d.Alone || d.Down && !e.replica {
+		if _, marked := follow.Marked(e.marked()); marked || d.Alone || d.Down && !e.replica {
 			continue
 		}
 		if !slices.ContainsFunc(d.t.Nodes, func(n Node) bool { return n.is(&e) }) {
 			for _, address := range e.addresses {
 				d.enqueue(address)
 			}
+			d.lookElsewhere(&e)
 		}
 	}
+}
+
+// lookElsewhere has a replica asked where it connects from, if nobody answers where it is said to be: its report_host may be wrong.
+func (d *discovery) lookElsewhere(e *expected) {
+	if d.Alone || len(e.addresses) == 0 || slices.ContainsFunc(e.addresses, func(a string) bool { _, failed := d.failed[strings.ToLower(a)]; return !failed }) {
+		return
+	}
+	for _, address := range e.elsewhere {
+		if key := strings.ToLower(address); address != "" && !d.known[key] {
+			d.maybe[key] = append(d.maybe[key], *e)
+			d.enqueue(address)
+		}
+	}
+}
+
+// fits reports whether facts are of the server that another one tells of, by its UUID, or where there is none by its server_id.
+func (f *Facts) fits(e *expected) bool {
+	if e.uuid != "" && f.UUID != "" {
+		return strings.EqualFold(e.uuid, f.UUID)
+	}
+	return e.id != "" && e.id != "0" && e.id == f.ServerID
 }
 
 // is reports whether a node is surely the server that another one tells of: it has that UUID, and is reached or wants to be known under one of those addresses. A
@@ -273,8 +311,15 @@ func told(by int, f *Facts, reached string) (out []expected) {
 			e.addresses = append(e.addresses, there(net.JoinHostPort(l.Host, port)))
 		}
 		for _, host := range f.Readers {
-			if a := there(net.JoinHostPort(host, port)); a != "" && l.Host == "" {
+			switch a := there(net.JoinHostPort(host, port)); {
+			case a == "":
+			case l.Host == "":
 				e.addresses = append(e.addresses, a)
+			default:
+				e.elsewhere = append(e.elsewhere, a)
+				if f.Port != l.Port { // its report_port may be wrong as well
+					e.elsewhere = append(e.elsewhere, there(net.JoinHostPort(host, strconv.Itoa(f.Port))))
+				}
 			}
 		}
 		out = append(out, e)

@@ -101,6 +101,31 @@ db1  primary, writable
 └─ db3  writable, 0 s behind, also from db2
 db2  primary, writable
 └─ db3  0 s behind, drawn above`},
+		{"detached by Risso", world{"db1:3306": made(1), "db2:3306": made(2, 1).with(func(f *Facts) {
+			f.Channels[0].Source, f.Channels[0].SourceID, f.Channels[0].IORunning, f.Channels[0].SQLRunning = "db1.detached.invalid:3306", "", "No", "No"
+		})}, []string{"db2:3306"}, `
+db1.detached.invalid  not seen: a name that leads nowhere, by which Risso keeps a replica from its source
+└─ db2  writable, detached by risso from db1`},
+		{"a primary whose channel was left over", world{"db2:3306": made(2, 9).with(func(f *Facts) { f.Channels[0].IORunning, f.Channels[0].SQLRunning = "No", "No" }), "db3:3306": made(3, 2)}, []string{"db3:3306"}, `
+db9  not seen: nothing listens there
+└─ db2  likely the primary, writable, stopped
+   └─ db3  writable, 0 s behind`},
+		{"a wrong report_host", world{"db1:3306": made(1).with(lists(2, "192.0.2.55")).with(func(f *Facts) { f.Readers = []string{"10.0.0.9", "10.0.0.8"} }), "10.0.0.9:3306": made(2, 1), "10.0.0.8:3306": made(7)},
+			[]string{"db1:3306"}, `
+db1  primary, writable
+└─ 10.0.0.9  writable, 0 s behind`},
+		{"a wrong report_host and report_port", world{"db1:3306": made(1).with(lists(2, "192.0.2.55")).with(func(f *Facts) { f.Listed[0].Port = 1; f.Readers = []string{"10.0.0.9"} }), "10.0.0.9:3306": made(2, 1)},
+			[]string{"db1:3306"}, `
+db1  primary, writable
+└─ 10.0.0.9  writable, 0 s behind`},
+		{"a wrong report_host of a MariaDB", world{"db1:3306": made(1).with(noUUID).with(lists(2, "192.0.2.55")).with(func(f *Facts) { f.Listed[0].UUID = ""; f.Readers = []string{"10.0.0.9"} }), "10.0.0.9:3306": made(2, 1).with(noUUID)},
+			[]string{"db1:3306"}, `
+db1  MariaDB 10.11.9, primary, writable
+└─ 10.0.0.9  MariaDB 10.11.9, writable, 0 s behind`},
+		{"a wrong report_host, and somebody else where it connects from", world{"db1:3306": made(1).with(lists(2, "192.0.2.55")).with(func(f *Facts) { f.Readers = []string{"10.0.0.8"} }), "10.0.0.8:3306": made(7)},
+			[]string{"db1:3306"}, `
+db1  primary, writable
+└─ 192.0.2.55  not seen: nothing listens there; its source lists it, perhaps still`},
 		{"itself", world{"db1:3306": made(1, 1)}, []string{"db1:3306"}, `
 db1  writable
 └─ db1  0 s behind, drawn above`},

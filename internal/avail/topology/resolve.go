@@ -91,6 +91,11 @@ func (d *discovery) find(e *expected) int {
 	if at >= 0 {
 		return at
 	}
+	for _, a := range e.elsewhere {
+		if i, answers := d.at[strings.ToLower(a)]; answers && d.t.Nodes[i].fits(e) {
+			return i
+		}
+	}
 	for i := range d.t.Nodes { // it answers by its socket, and perhaps not to this account by TCP
 		if n := &d.t.Nodes[i]; n.Seen && e.id != "" && e.id == n.ServerID && fits(n) && n.listensAt(e.addresses) {
 			return i
@@ -169,6 +174,9 @@ func (d *discovery) draw(e *expected) int {
 		}
 		if !failed {
 			f = Failure{Kind: "not_asked", Text: "it was not asked"}
+			if _, marked := follow.Marked(e.marked()); marked {
+				f.Text = "a name that leads nowhere, by which Risso keeps a replica from its source"
+			}
 		}
 		n.Addresses = append(n.Addresses, a)
 		if n.Unseen == nil || n.Unseen.Kind != string(mysql.ClassLogin) { // one that runs is told before one that does not

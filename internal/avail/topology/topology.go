@@ -286,6 +286,8 @@ func (t *Topology) Below(node int) (out []Link) {
 func (t *Topology) Role(node int) string {
 	up, down := len(t.Sources(node)) > 0, len(t.Replicas(node)) > 0
 	switch {
+	case t.LikelyPrimary(node):
+		return "primary"
 	case up && down:
 		return "intermediate"
 	case up:
@@ -298,6 +300,21 @@ func (t *Topology) Role(node int) string {
 		return "unknown"
 	}
 	return "single"
+}
+
+// LikelyPrimary reports whether a node that has channels is likely the primary: it can be written to, a replica receives from it, and its own channels are stopped and
+// lead to servers that were not seen, as those of a replica that was promoted and kept its channel.
+func (t *Topology) LikelyPrimary(node int) bool {
+	up := t.Sources(node)
+	if n := &t.Nodes[node]; !n.Seen || !n.Writes.Open() || n.Group != nil || len(up) == 0 {
+		return false
+	}
+	for _, l := range up {
+		if l.Channel == nil || l.Channel.IORunning != "No" || l.Channel.Applying() || t.Nodes[l.Source].Seen {
+			return false
+		}
+	}
+	return slices.ContainsFunc(t.Replicas(node), func(l Link) bool { return l.Channel != nil && l.Channel.Receiving() })
 }
 
 // Rings are the groups of nodes that replicate from each other in a circle, each in the order of the names.

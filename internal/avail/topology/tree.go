@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/oneline"
 )
 
@@ -133,6 +134,8 @@ func (t *Topology) Words(i int, link *Link) string {
 	words := []string{n.Short()}
 	if len(t.Sources(i)) == 0 && len(t.Replicas(i)) > 0 {
 		words = append(words, "primary")
+	} else if t.LikelyPrimary(i) {
+		words = append(words, "likely the primary")
 	}
 	switch w := n.Writes; {
 	case w.Offline:
@@ -222,7 +225,13 @@ func (t *Topology) LinkWords(l *Link) string {
 		return "the source lists it, perhaps still"
 	}
 	var words []string
+	was, marked := follow.Marked(ch.Source)
+	_, detached := follow.Unmarked(ch.Source, follow.DetachedSuffix)
 	switch {
+	case detached:
+		words = append(words, "detached by risso from "+was)
+	case marked:
+		words = append(words, "being rebuilt by risso")
 	case !ch.Receiving() && !ch.Applying() && ch.Error().Text == "":
 		words = append(words, "stopped")
 	case !ch.Applying():

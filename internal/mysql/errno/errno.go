@@ -101,8 +101,12 @@ const (
 	NoPlan                   = 3012  // ER_EXPLAIN_NOT_SUPPORTED: EXPLAIN FOR CONNECTION of such a session
 	StatementTimeout         = 3024  // ER_QUERY_TIMEOUT: max_execution_time
 	RolledBackByReplication  = 3101  // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: Group Replication
+	AccountLocked            = 3118  // ER_ACCOUNT_HAS_BEEN_LOCKED
 	SecureTransportRequired  = 3159  // ER_SECURE_TRANSPORT_REQUIRED
 	SessionKilled            = 3169  // ER_SESSION_WAS_KILLED
+	AccountBlocked           = 3955  // ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK
+	AccountBlockedMariaDB    = 4150  // ER_USER_IS_BLOCKED, MariaDB only: max_password_errors
+	AccountLockedMariaDB     = 4151  // ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB only
 	RestartFailed            = 3707  // ER_RESTART_SERVER_FAILED: nobody would start it again
 	ForeignKeyNoColumn       = 3734  // ER_FK_NO_COLUMN_PARENT
 	NeedsPrimaryKey          = 3750  // ER_TABLE_WITHOUT_PK

@@ -208,6 +208,16 @@ func (g *Group) Read(ctx context.Context) error {
 	if !heard.Empty() && len(g.Gaps) == 0 {
 		f.Unheard = int64(has.Executed.Ahead(heard))
 	}
+	if len(f.Replicas)+len(g.unasked) == 0 && f.Source.Clients == 0 {
+		f.Alone = true
+		list, err := read.ReplicaMoments(ctx, g.primary)
+		if err != nil {
+			g.Gaps = append(g.Gaps, fleet.Trouble{What: "whether it is a replica itself", Why: err.Error(), Remedy: fleet.RemedyOf(err)})
+		}
+		if len(list) > 0 {
+			f.Follows = list[0].Channel.Source
+		}
+	}
 	g.Facts = f
 	return nil
 }

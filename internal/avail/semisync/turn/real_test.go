@@ -127,6 +127,7 @@ func TestTurn(t *testing.T) {
 			if r := p.look(); r.State != semisync.Off {
 				t.Fatalf("got %s, want off", r.State)
 			}
+			p.alone()
 			on := p.turn((*Group).On)
 			r := p.state(semisync.InForce)
 			p.killed()
@@ -164,6 +165,19 @@ func TestTurn(t *testing.T) {
 			}
 			p.interrupted()
 		})
+	}
+}
+
+// alone: a replica without replicas of its own is called no primary.
+func (p *pair) alone() {
+	p.t.Helper()
+	g, err := Look(p.t.Context(), Options{Primary: p.o.Replicas[0], State: p.o.State})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer g.Close()
+	if r := semisync.Judge(g.Facts); r.State != semisync.Off || len(r.Problems) != 1 || r.Problems[0].Code != "is_replica" || !strings.Contains(r.Words, "a replica of "+p.link.Addr) {
+		p.t.Errorf("a replica asked as a primary: got %+v", r)
 	}
 }
 

@@ -147,6 +147,9 @@ func TestDiagnoses(t *testing.T) {
 			s.do(0, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT) ENGINE=InnoDB", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)")
 			s.settled()
 			s.writersDiagnosed()
+			if spec != "mysql-5.7" { // which takes no second channel with its default repositories
+				s.leftOverDiagnosed()
+			}
 			s.settingsDiagnosed()
 			s.stopsDiagnosed()
 			s.sessionsDiagnosed()
@@ -171,6 +174,33 @@ func (s *servers) writersDiagnosed() {
 	s.holds("primary.read_only", 0)
 	s.do(1, "SET GLOBAL read_only = ON")
 	s.remedied("primary.none", 0)
+}
+
+// leftOverDiagnosed: a primary with a channel from a server that is gone is told so, and what removes the channel does, whatever its name is and however quotes are read.
+func (s *servers) leftOverDiagnosed() {
+	s.t.Helper()
+	switch server := s.conns[0].Server; {
+	case server.MariaDB():
+		s.do(0, "CHANGE MASTER 'o''ld' TO MASTER_HOST = 'nosuch.invalid', MASTER_USER = 'x'")
+	case server.KnowsSlaveWords():
+		s.do(0, "CHANGE MASTER TO MASTER_HOST = 'nosuch.invalid', MASTER_USER = 'x' FOR CHANNEL 'o''ld'")
+	default:
+		s.do(0, "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'nosuch.invalid', SOURCE_USER = 'x' FOR CHANNEL 'o''ld'")
+	}
+	d := s.holds("repl.stopped:left_over", 0)
+	for _, other := range s.diagnosed() {
+		if other.Code == "repl.writable" || other.Code == "primary.unknown" || strings.HasPrefix(other.Statements, "START") {
+			s.t.Errorf("beside a channel that is left over: %+v", other)
+		}
+	}
+	_, remedy, is := strings.Cut(d.Next, "on node0: ")
+	s.do(0, "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'", s.conns[0].Server.StopReplica("o'ld"))
+	if remedy, removes := strings.CutSuffix(remedy, " removes it"); is && removes {
+		s.do(0, remedy)
+	}
+	s.do(0, "SET SESSION sql_mode = DEFAULT")
+	s.over("repl.stopped:left_over", 0)
+	s.settled()
 }
 
 func (s *servers) settingsDiagnosed() {

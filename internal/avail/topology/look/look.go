@@ -358,14 +358,15 @@ func (r *reader) replicas(ctx context.Context) error {
 	}
 	list, err := read.ListedReplicas(ctx, r.c)
 	if err != nil {
+		if mysql.ClassOf(err) == mysql.ClassPrivilege {
+			err = fleet.WithRemedy(err, r.c.Server.Grant(r.c.Server.ListReplicasPrivilege()))
+		}
 		return err
 	}
-	nameless := false
 	for _, l := range list {
 		r.f.Listed = append(r.f.Listed, topology.Listed{ServerID: l.ServerID, UUID: l.UUID, Host: l.Host, Port: l.Port})
-		nameless = nameless || l.Host == ""
 	}
-	if nameless {
+	if len(list) > 0 { // where they connect from, should they be elsewhere than they report
 		r.f.Readers, err = read.LogReaders(ctx, r.c)
 	}
 	return err

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/diagnose"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -203,6 +205,32 @@ func TestRingAndChannels(t *testing.T) {
 	}
 }
 
+// TestWrongReport: replicas that say that they are where nobody answers are found where they connect from; one whose port is wrong, too, is said to be perhaps elsewhere.
+func TestWrongReport(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := &servers{t: t, box: sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, Settings: []string{"report_host=nosuch.invalid"}})}
+			s.await(0, func(drawn string) bool { return strings.Contains(drawn, "─ node1: read-only, 0 s behind\n") }, "the replica, though it is not where it says")
+		})
+		t.Run(spec+" and its port", func(t *testing.T) {
+			t.Parallel()
+			s := &servers{t: t, box: sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, Settings: []string{"report_host=nosuch.invalid", "report_port=1"}})}
+			await.Until(t, func() bool {
+				found := diagnose.Diagnose(s.discover(0))
+				return slices.ContainsFunc(found, func(d diagnose.Diagnosis) bool {
+					return d.Code == "server.down" && strings.Contains(d.Next, "--reach nosuch.invalid:1=HOST:PORT")
+				})
+			}, "that its report_host may be wrong")
+			search := look.Search([]mysql.Target{s.target(0)})
+			search.Reach = map[string]string{"nosuch.invalid:1": s.target(1).Address()}
+			if top := search.Discover(t.Context(), []topology.Start{{Address: s.target(0).Address()}}); len(top.Links) != 1 || top.Links[0].Channel == nil {
+				t.Errorf("with --reach: got\n%s", top.Tree(0))
+			}
+		})
+	}
+}
+
 // TestOdd: servers that hang, are full, lie about their address, refuse a privilege, or were copied.
 func TestOdd(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-8.0"} {
@@ -268,11 +296,26 @@ func TestOdd(t *testing.T) {
 					said = append(said, u.What+": "+u.Remedy)
 				}
 				words := strings.Join(said, "; ")
-				if len(got.Nodes) != 1 || !got.Nodes[0].Seen || !strings.Contains(words, "what it replicates: GRANT") || !strings.Contains(words, "its binary log: GRANT") || !strings.Contains(words, "its replicas: name the replicas with --replica, or GRANT") {
+				if len(got.Nodes) != 1 || !got.Nodes[0].Seen || !strings.Contains(words, "what it replicates: GRANT") || !strings.Contains(words, "its binary log: GRANT") || !strings.Contains(words, "its replicas: GRANT") {
 					t.Errorf("got %d nodes, unknown %s", len(got.Nodes), words)
 				}
 				if _, _, err := look.Replicas(t.Context(), target); mysql.ClassOf(err) != mysql.ClassPrivilege {
 					t.Errorf("its replicas: got %v; want that a privilege is missing", err)
+				}
+				s.listsNoReplicas(target)
+				for _, c := range []struct{ refuse, number, admit string }{
+					{"ALTER USER nobody@'%' ACCOUNT LOCK", "account is locked", "ALTER USER nobody@'%' ACCOUNT UNLOCK"},
+					{"ALTER USER nobody@'%' PASSWORD EXPIRE", "password has expired", "ALTER USER nobody@'%' IDENTIFIED BY 'n0-B0dy' PASSWORD EXPIRE NEVER"},
+				} {
+					s.do(0, c.refuse)
+					top := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}})
+					if found := diagnose.Diagnose(top); len(found) != 1 || found[0].Code != "server.no_access" || !strings.Contains(found[0].Next, c.number) {
+						t.Errorf("after %s: got %+v", c.refuse, found)
+					}
+					s.do(0, c.admit)
+					if again := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}}); !again.Nodes[0].Seen {
+						t.Errorf("after %s: got %+v", c.admit, again.Nodes[0].Unseen)
+					}
 				}
 				s.do(0, "DROP USER nobody@'%'")
 			})
@@ -316,6 +359,32 @@ func (s *servers) copyOfPrimary(t *testing.T) {
 			return x.Kind == "perhaps_copy" && x.Node == s.target(1).Address() && x.Other == s.target(2).Address()
 		})
 	}, "that the source's UUID is that of a copy, perhaps")
+}
+
+// listsNoReplicas: an account that may not list replicas is told so as a warning, with a GRANT that helps.
+func (s *servers) listsNoReplicas(target mysql.Target) {
+	s.t.Helper()
+	missing := func() *diagnose.Diagnosis {
+		found := diagnose.Diagnose(look.Search([]mysql.Target{target}).Discover(s.t.Context(), []topology.Start{{Address: target.Address()}}))
+		i := slices.IndexFunc(found, func(d diagnose.Diagnosis) bool { return strings.Contains(d.What, "its replicas") })
+		if i < 0 {
+			return nil
+		}
+		return &found[i]
+	}
+	d := missing()
+	if d == nil || d.Severity != fleet.SeverityWarning || !strings.Contains(strings.Join(d.Evidence, " "), "its replicas: ") {
+		s.t.Errorf("an account that lists no replicas: got %+v", d)
+		return
+	}
+	for grant := range strings.SplitSeq(d.Next, "; ") {
+		if _, grant, _ = strings.Cut(grant, "GRANT "); grant != "" {
+			s.do(0, "GRANT "+grant)
+		}
+	}
+	if d := missing(); d != nil {
+		s.t.Errorf("after that was granted: got %+v", d)
+	}
 }
 
 // TestGalera: three members are found from any, in a box; one that is gone is no member.
