@@ -14,6 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
@@ -143,6 +144,9 @@ func (t Target) Dump(ctx context.Context, o DumpOptions) (*Dump, error) {
 		d.Close()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if ErrorNumber(err) == errno.AccessDenied { // the account is in already: the number of a failed login is also that of who may not register as a replica
+			return nil, &Error{Target: t.String(), Class: ClassPrivilege, Err: fleet.WithRemedy(err, server.Grant("REPLICATION SLAVE"))}
 		}
 		return nil, classify(t, err)
 	}

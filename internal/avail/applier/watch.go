@@ -55,6 +55,7 @@ type Verdict string
 // The verdicts.
 const (
 	Stopped   Verdict = "stopped"      // nothing applies
+	Unseen    Verdict = "unseen"       // the thread that applies runs, and the account does not see what it does
 	KeepsUp   Verdict = "keeps_up"     // most of the time there is nothing to apply
 	OneThread Verdict = "one_thread"   // one thread applies, and is busy
 	OneBusy   Verdict = "one_worker"   // one worker is busy with what came, and there is nothing else to apply
@@ -148,9 +149,12 @@ func (w *Watch) feed(a read.Applier) {
 	}
 }
 
-// Live is what was seen.
-func (w *Watch) Live() Live {
+// Live is what was seen; running: the server says that its appliers run, whether or not their threads were seen.
+func (w *Watch) Live(running bool) Live {
 	l := Live{Looks: w.looks, Workers: []Worker{}, Feeder: w.feeder, Verdict: Stopped}
+	if running {
+		l.Verdict = Unseen
+	}
 	if w.looks == 0 {
 		return l
 	}

@@ -241,6 +241,10 @@ func (r *Report) settings() {
 		if m.Status == nil {
 			continue
 		}
+		if v := m.Status.Variables["wsrep_reject_queries"]; wsrep.Rejects(v) {
+			add(m, fleet.Advice{ID: "galera.rejects", Object: "wsrep_reject_queries", Severity: fleet.SeverityCritical, Sure: fleet.Certain, What: wsrep.RejectsWords(v), Why: "clients get error 1047; for wsrep_ready and wsrep_local_state the member is well",
+				Evidence: []string{"wsrep_reject_queries = " + v}, Statement: wsrep.AcceptQueries, Undo: "SET GLOBAL wsrep_reject_queries = " + v, Effect: "at once"})
+		}
 		for _, w := range wsrep.Settings() {
 			if f, bad := variable(m.Status, w); bad {
 				add(m, f)

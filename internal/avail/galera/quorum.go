@@ -126,12 +126,26 @@ type Split struct {
 	Primary []string    `json:"primary"` // the side that goes on; empty: none does
 }
 
-// Stop is an orderly shutdown, after which the cluster is smaller.
+// Stop is what is left after orderly shutdowns, after each of which the cluster is smaller: what holds whoever it was that left.
 type Stop struct {
-	Members int `json:"members"` // that are left
-	Votes   int `json:"votes"`   // that they have
-	Needed  int `json:"needed"`  // the fewest that are a majority then
-	Crashes int `json:"crashes"` // how many of them may then crash at once
+	Members   int `json:"members"`    // that are left
+	Votes     int `json:"votes"`      // the fewest that they have
+	MostVotes int `json:"most_votes"` // the most that they have
+	Needed    int `json:"needed"`     // the fewest that are a majority of the most
+	Crashes   int `json:"crashes"`    // how many of them may then crash at once, whichever they are
+}
+
+// Words say what holds then.
+func (s Stop) Words() string {
+	left := digits.Counted(s.Members, "member") + " left after orderly shutdowns"
+	may := MayCrash(s.Crashes)
+	if s.Crashes == 0 {
+		may = "one more crash can stop it"
+	}
+	if s.Votes == s.MostVotes {
+		return fmt.Sprintf("%s: a majority is %d of %s, and %s", left, s.Needed, digits.Counted(s.Votes, "vote"), may)
+	}
+	return fmt.Sprintf("%s, whoever left: they have %d to %d votes, a majority is more than half of those, and %s", left, s.Votes, s.MostVotes, may)
 }
 
 // Plan is what a membership survives.
@@ -146,7 +160,7 @@ type Plan struct {
 	Single  []Loss   `json:"single"`  // each member
 	Centres []Loss   `json:"centres"` // each data centre, and each pair of them
 	Splits  []Split  `json:"splits"`
-	Stops   []Stop   `json:"stops"` // after one, two and more were shut down; the lightest first, if weights differ
+	Stops   []Stop   `json:"stops"` // after one, two and more were shut down, as long as the cluster goes on whoever they are
 	Words   []string `json:"words"`
 	Better  []string `json:"better"` // what would let it survive more
 }
@@ -353,18 +367,59 @@ func (p *Plan) centres() {
 	}
 }
 
-// stops works out what is left after orderly shutdowns.
+// fewestLeft is how many members have to be left after orderly shutdowns for the cluster to go on, whoever left: so many that one of them has votes, and one
+// has data. It needs no more, as half of the votes of a member that leaves counts for those that stay.
+func fewestLeft(membership []Voter) int {
+	zeros, data := withoutVotes(membership), dataOf(membership)
+	return max(zeros, len(membership)-data) + 1
+}
+
+func withoutVotes(list []Voter) (n int) {
+	for _, v := range list {
+		if v.Votes == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// stops works out what is left after orderly shutdowns. The worst that can be left are the heaviest, which crash next, and else the lightest; and of those with data as few
+// as can be.
 func (p *Plan) stops() {
 	list := heaviestFirst(p.Voters)
-	for len(list) > 1 {
-		list = list[:len(list)-1]
-		s := Stop{Members: len(list), Votes: votesOf(list)}
-		if dataOf(list) == 0 || s.Votes == 0 {
-			return
+	arbitrators := len(list) - dataOf(list)
+	for n := len(list) - 1; n >= fewestLeft(list); n-- {
+		s := Stop{Members: n, Votes: votesOf(list[len(list)-n:]), MostVotes: votesOf(list[:n])}
+		s.Needed = s.MostVotes/2 + 1
+		for k := 1; k < n-arbitrators && votesOf(list[:k]) < votesOf(list[len(list)-(n-k):]); k++ {
+			s.Crashes = k
 		}
-		s.Needed, s.Crashes = s.Votes/2+1, worst(list)
 		p.Stops = append(p.Stops, s)
 	}
+}
+
+// stopWords say how far orderly shutdowns may go.
+func (p *Plan) stopWords() (list []string) {
+	all, fewest := len(p.Voters), fewestLeft(p.Voters)
+	if all == 1 {
+		return nil
+	}
+	const begin = "an orderly shutdown takes a member's votes out of the count: "
+	if fewest == 1 {
+		return []string{begin + "the cluster goes on until 1 member is left"}
+	}
+	var why []string
+	if withoutVotes(p.Voters) == fewest-1 {
+		why = append(why, "those that are left may have no vote")
+	}
+	if all-dataOf(p.Voters) == fewest-1 {
+		why = append(why, "those that are left may be arbitrators only")
+	}
+	because := ": with fewer, " + strings.Join(why, ", or ")
+	if fewest == all {
+		return []string{begin + "that of one can stop the cluster" + because}
+	}
+	return []string{begin + "whoever leaves, the cluster goes on while " + digits.Counted(fewest, "member") + " are left" + because}
 }
 
 // even reports whether all have the same votes.
@@ -377,19 +432,24 @@ func (p *Plan) words() []string {
 	if p.even() && p.Voters[0].Votes == 1 {
 		what = digits.Counted(len(p.Voters), "member") + ": "
 	}
-	list := []string{what + "a majority is " + digits.Counted(p.Needed, "vote") + "; " + MayCrash(p.Crashes) + " at once"}
+	may := MayCrash(p.Crashes) + " at once"
+	if p.Crashes == 0 && p.Most > 0 {
+		may = "one crash can stop it"
+	}
+	list := []string{what + "a majority is " + digits.Counted(p.Needed, "vote") + "; " + may}
 	if p.InTurn > p.Crashes {
 		list[0] += ", and " + digits.Thousands(p.InTurn) + " one after the other, because the cluster is smaller after each"
 	} else if p.InTurn < p.Crashes {
 		list[0] += "; one after the other, whichever they are, " + MayCrash(p.InTurn)
 	}
 	if p.Most > p.Crashes {
-		list[0] += "; " + digits.Thousands(p.Most) + " at once, if they are the ones with the fewest votes"
+		which := "the ones with the fewest votes"
+		if dataOf(p.Voters) < len(p.Voters) {
+			which = "the right ones"
+		}
+		list[0] += "; " + digits.Thousands(p.Most) + " may crash at once, if they are " + which
 	}
-	if len(p.Stops) > 0 {
-		last := p.Stops[len(p.Stops)-1]
-		list = append(list, fmt.Sprintf("an orderly shutdown takes a member's votes out of the count: the cluster goes on until %d of %d", last.Votes, last.Votes)+" is left")
-	}
+	list = append(list, p.stopWords()...)
 	return append(list, p.centreWords()...)
 }
 

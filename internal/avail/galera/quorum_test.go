@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestPlans(t *testing.T) {
 	}{
 		{of: "1", votes: 1, needed: 1},
 		{of: "2", votes: 2, needed: 2, stopsTo: 1, words: []string{"none may crash"}},
-		{of: "3", votes: 3, needed: 2, crashes: 1, inTurn: 1, stopsTo: 1, words: []string{"any 1 may crash at once", "until 1 of 1 is left"}},
+		{of: "3", votes: 3, needed: 2, crashes: 1, inTurn: 1, stopsTo: 1, words: []string{"any 1 may crash at once", "until 1 member is left"}},
 		{of: "4", votes: 4, needed: 3, crashes: 1, inTurn: 2, stopsTo: 1, crashesAfterOneStopped: 1, words: []string{"any 1 may crash at once, and 2 one after the other"}},
 		{of: "5", votes: 5, needed: 3, crashes: 2, inTurn: 3, stopsTo: 1, crashesAfterOneStopped: 1, words: []string{"any 2 may crash at once"}},
 		{of: "6", votes: 6, needed: 4, crashes: 2, inTurn: 4, stopsTo: 1, crashesAfterOneStopped: 2},
@@ -65,11 +66,13 @@ func TestPlans(t *testing.T) {
 		{of: "2,2,2", votes: 6, needed: 4, crashes: 2, inTurn: 4, centresThatMayBeLost: 3, stopsTo: 1, crashesAfterOneStopped: 2},
 		{of: "3,1,1", votes: 5, needed: 3, crashes: 2, inTurn: 3, centresThatMayBeLost: 2, stopsTo: 1, crashesAfterOneStopped: 1, words: []string{"the loss of dc1 stops it; it may lose dc2 or dc3"}},
 		// Two nodes and an arbitrator: the arbitrator has no data, so the crash of both nodes ends it.
-		{of: "2 1,1 1", votes: 3, needed: 2, crashes: 1, inTurn: 1, stopsTo: 1},
+		{of: "2 1,1 1", votes: 3, needed: 2, crashes: 1, inTurn: 1, stopsTo: 2, words: []string{"whoever leaves, the cluster goes on while 2 members are left: with fewer, those that are left may be arbitrators only"}},
 		// A primary and a replica, where the primary has the only vote: it goes on without the other, and not the other way round.
-		{of: "2 1,0", votes: 1, needed: 1, stopsTo: 1},
+		{of: "2 1,0", votes: 1, needed: 1, words: []string{"one crash can stop it; 1 may crash at once, if", "that of one can stop the cluster: with fewer, those that are left may have no vote"}},
+		{of: "3 1,0,0", votes: 1, needed: 1, words: []string{"that of one can stop the cluster"}},
+		{of: "1 1 2", votes: 3, needed: 2, words: []string{"that of one can stop the cluster: with fewer, those that are left may be arbitrators only"}},
 		// Two sites, in which the first has two votes a node: it goes on if the link breaks; one of its nodes lost beforehand, no side does.
-		{of: "2,2 2,2,1,1", votes: 6, needed: 4, crashes: 1, inTurn: 1, centresThatMayBeLost: 1, stopsTo: 2, crashesAfterOneStopped: 1},
+		{of: "2,2 2,2,1,1", votes: 6, needed: 4, crashes: 1, inTurn: 1, centresThatMayBeLost: 1, stopsTo: 1, crashesAfterOneStopped: 0},
 	} {
 		t.Run(c.of, func(t *testing.T) {
 			p := Make(voters(t, c.of))
@@ -110,7 +113,7 @@ func TestLeaving(t *testing.T) {
 	if !Quorate(two, fate(Leaves)) || Quorate(two, fate(Lost)) || !Quorate(two[:1], func(int) Fate { return Stays }) {
 		t.Errorf("left %t, lost %t, one of one %t; want true, false, true", Quorate(two, fate(Leaves)), Quorate(two, fate(Lost)), Quorate(two[:1], func(int) Fate { return Stays }))
 	}
-	if p := Make(two); !slices.Equal(p.Stops, []Stop{{Members: 1, Votes: 1, Needed: 1}}) {
+	if p := Make(two); !slices.Equal(p.Stops, []Stop{{Members: 1, Votes: 1, MostVotes: 1, Needed: 1}}) {
 		t.Errorf("got %+v; want one that is a majority by itself", p.Stops)
 	}
 }
@@ -232,6 +235,100 @@ func TestAgainstAll(t *testing.T) {
 			t.Fatalf("%+v: got %d, %d, %d; want %d, %d, %d", list, p.Crashes, p.Most, p.InTurn, crashes, most, got)
 		}
 	}
+}
+
+// TestShutdowns: what a plan says of orderly shutdowns, in its sentences, is that of trying every order of them, and every set of crashes after each.
+func TestShutdowns(t *testing.T) {
+	numbers := regexp.MustCompile(`\d+`)
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 1000 {
+		list := anyMembership(r)
+		if votesOf(list) == 0 || len(list) == 1 {
+			continue
+		}
+		p := Make(list)
+		fewest, stops := shutDown(list)
+		text := strings.Join(p.Words, "\n")
+		want := fmt.Sprintf("goes on while %d members are left", fewest)
+		switch fewest {
+		case 1:
+			want = "goes on until 1 member is left"
+		case len(list):
+			want = "that of one can stop the cluster"
+		}
+		if !strings.Contains(text, want) || !slices.Equal(p.Stops, stops) {
+			t.Fatalf("%+v: got %q, %+v; want %q, %+v", list, text, p.Stops, want, stops)
+		}
+		for i, s := range p.Stops {
+			said := []int{s.Members, s.Needed, s.Votes}
+			if s.Votes != s.MostVotes {
+				said = []int{s.Members, s.Votes, s.MostVotes}
+			}
+			if s.Crashes > 0 {
+				said = append(said, s.Crashes)
+			}
+			if got := numbers.FindAllString(s.Words(), -1); fmt.Sprint(got) != fmt.Sprint(said) || strings.Contains(s.Words(), "one more crash can stop it") != (stops[i].Crashes == 0) {
+				t.Fatalf("%+v: %q has the numbers %v; want %v", list, s.Words(), got, said)
+			}
+		}
+	}
+}
+
+// shutDown tries all orders in which members can leave, and what may crash after each; fewest is how many have to be left.
+func shutDown(list []Voter) (fewest int, stops []Stop) {
+	n := len(list)
+	full := 1<<n - 1
+	goes := func(all, stay int, rest Fate) bool {
+		var of []Voter
+		var fates []Fate
+		data := false
+		for i, v := range list {
+			if all>>i&1 == 1 {
+				fate := rest
+				if stay>>i&1 == 1 {
+					fate, data = Stays, data || !v.Arbitrator
+				}
+				of, fates = append(of, v), append(fates, fate)
+			}
+		}
+		return data && Quorate(of, func(i int) Fate { return fates[i] })
+	}
+	bySize := map[int]*Stop{}
+	stopped := 0 // the most members that an order left without a cluster
+	for left := full - 1; left > 0; left-- {
+		size := bits.OnesCount(uint(left))
+		for i := range n {
+			if left>>i&1 == 0 && !goes(left|1<<i, left, Leaves) {
+				stopped = max(stopped, size)
+			}
+		}
+		votes, crashes := 0, size
+		for i, v := range list {
+			if left>>i&1 == 1 {
+				votes += v.Votes
+			}
+		}
+		for stay := left; ; stay = (stay - 1) & left {
+			if stay != left && !goes(left, stay, Lost) {
+				crashes = min(crashes, bits.OnesCount(uint(left&^stay))-1)
+			}
+			if stay == 0 {
+				break
+			}
+		}
+		s := bySize[size]
+		if s == nil {
+			s = &Stop{Members: size, Votes: votes, MostVotes: votes, Crashes: crashes}
+			bySize[size] = s
+		}
+		s.Votes, s.MostVotes, s.Crashes = min(s.Votes, votes), max(s.MostVotes, votes), min(s.Crashes, crashes)
+	}
+	for size := n - 1; size > stopped; size-- {
+		s := bySize[size]
+		s.Needed = s.MostVotes/2 + 1
+		stops = append(stops, *s)
+	}
+	return stopped + 1, stops
 }
 
 // inTurnTried is how many may crash one after the other, whichever they are, by trying all.

@@ -264,6 +264,14 @@ func TestGalera(t *testing.T) {
 	becomes(t, address, "/?available-when-readonly=0", 503, readOnly)
 	becomes(t, address, "/", 200, synced)
 	run(t, n, "SET GLOBAL read_only = OFF")
+	for _, reject := range []string{"ALL", "ALL_KILL"} {
+		run(t, n, "SET GLOBAL wsrep_reject_queries = "+reject)
+		becomes(t, address, "/", 503, "wsrep_reject_queries")
+		becomes(t, address, "/up", 503, "wsrep_reject_queries")
+		becomes(t, address, "/primary", 503, "wsrep_reject_queries")
+		run(t, n, "SET GLOBAL wsrep_reject_queries = NONE")
+		becomes(t, address, "/", 200, synced)
+	}
 	for _, other := range []*sandbox.Node{s.Nodes[0], s.Nodes[2]} {
 		if err := other.Kill(syscall.SIGKILL); err != nil {
 			t.Fatal(err)

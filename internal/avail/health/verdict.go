@@ -151,6 +151,9 @@ func (j *judging) verdict() (available bool, reason string) {
 	if h.Offline {
 		return false, "The server is in offline mode."
 	}
+	if h.Galera != nil && h.Galera.Rejects {
+		return false, "The node refuses statements: wsrep_reject_queries is set."
+	}
 	switch q.About {
 	case Galera:
 		return ofGalera(q, h)
@@ -337,14 +340,14 @@ func Ask(target string, base Question) (Question, error) {
 	return q, nil
 }
 
-// ParseLag reads a lag: seconds, or a length of time such as 2m.
+// ParseLag reads a lag: seconds, or a length of time such as 2m; 0 is any.
 func ParseLag(text string) (time.Duration, error) {
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
 		text = strconv.FormatUint(n, 10) + "s"
 	}
 	d, err := digits.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("more than 0")
+	if err == nil && d < 0 {
+		err = fmt.Errorf("less than 0")
 	}
 	return d, err
 }

@@ -60,6 +60,9 @@ func TestJudge(t *testing.T) {
 		{"/", node(func(g *read.GaleraHealth) { g.Ready = false }), 503, notSynced},
 		{"/", node(func(g *read.GaleraHealth) { g.Desired = "MAINTENANCE" }), 503, notSynced},
 		{"/", node(func(g *read.GaleraHealth) { g.On = false }), 503, "wsrep_on"},
+		{"/", node(func(g *read.GaleraHealth) { g.Rejects = true }), 503, "wsrep_reject_queries"},
+		{"/up", node(func(g *read.GaleraHealth) { g.Rejects = true }), 503, "wsrep_reject_queries"},
+		{"/primary", node(func(g *read.GaleraHealth) { g.Rejects = true }), 503, "wsrep_reject_queries"},
 		{"/", readOnlyNode, 200, synced},
 		{"/?AVAILABLE_WHEN_READONLY=0", readOnlyNode, 503, readOnly},
 		{"/?available-when-readonly=1", readOnlyNode, 200, synced},
@@ -72,7 +75,7 @@ func TestJudge(t *testing.T) {
 		{"/up", unknown, 200, "answers"},
 		{"/primary", seen(read.Health{}), 200, "is a primary"},
 		{"/primary", seen(read.Health{ReadOnly: true}), 503, "read-only"},
-		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true, SQLRunning: true}), 503, "is a replica"},                   // writable, by mistake or in a ring
+		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true, SQLRunning: true}), 503, "is a replica"}, // writable, by mistake or in a ring
 		{"/primary", seen(read.Health{}, read.ReplicaChannel{}), 503, "replication is stopped: it is a primary after RESET REPLICA ALL"}, // promoted by hand
 		{"/primary", seen(read.Health{}, read.ReplicaChannel{IORunning: true}), 503, "is a replica."},
 		{"/up", node(func(*read.GaleraHealth) {}), 200, "answers"},
@@ -111,7 +114,12 @@ func TestJudge(t *testing.T) {
 		{"/replica?max-lag=x", replica(true, true, 0), 400, "cannot be read"},
 		{"/replica?max-lag=-1", replica(true, true, 0), 400, "cannot be read"},
 		{"/up?max-lag=1", replica(true, true, 0), 400, "for /replica"},
-		{"/?maxlag=1", replica(true, true, 0), 400, "no option"},
+		{"/replica?max_lag=5", replica(true, true, 6), 503, "6 s behind"}, // names as clustercheck's
+		{"/replica?max-lag=0", replica(true, true, 900), 200, "replicates"},
+		{"/replica?max-lag=0s", replica(true, true, 900), 200, "replicates"},
+		{"/?maxlag=1", replica(true, true, 0), 400, `no option "maxlag"`},
+		{"/replica?max_lags=1", replica(true, true, 0), 400, `no option "max_lags"`},
+		{"/replica?max%20lag=1", replica(true, true, 0), 400, `no option "max lag"`},
 		{"/?output=xml", replica(true, true, 0), 400, "cannot be read"},
 		{"/?%zz", replica(true, true, 0), 400, "cannot be read"},
 	} {

@@ -137,6 +137,7 @@ func TestAppliers(t *testing.T) {
 			p.onReplica()
 			p.damaged()
 			p.watched()
+			p.few()
 		})
 	}
 }
@@ -292,6 +293,32 @@ func (p applierPair) damaged() {
 	}
 	if recent.Logs < 5 || recent.Transactions < 5*applierSessions*applierEach {
 		p.Errorf("from the server: got %d transactions in %d logs", recent.Transactions, recent.Logs)
+	}
+}
+
+// few: an account that may not see the threads, or read the logs, is told which GRANT it lacks, and nothing else.
+func (p applierPair) few() {
+	p.run(p.source, "CREATE USER few@localhost IDENTIFIED BY 'Secret-1'", "GRANT "+p.source.Server.ReplicaPrivilege()+", "+p.source.Server.LogsPrivilege()+" ON *.* TO few@localhost")
+	p.level()
+	for _, c := range []struct {
+		on          *sandbox.Node
+		at          *mysql.Conn
+		args, grant string
+	}{
+		{p.replica, p.target, "--live --for 1s", "GRANT "},
+		{p.primary, p.source, "--since 1h", "REPLICATION SLAVE"},
+	} {
+		args := append([]string{"appliers", "--dsn", "few:Secret-1@unix(" + c.on.Socket + ")/"}, strings.Fields(c.args)...)
+		code, out, errs := call(p.T, args...)
+		if code != 1 || strings.Contains(out, "does not run") || strings.Contains(errs, "user and password") || !strings.Contains(errs, c.grant) {
+			p.Errorf("%s: got %d %s\n%s; want the GRANT that it lacks", c.args, code, errs, out)
+		}
+		grant := "GRANT REPLICATION SLAVE ON *.* TO few@localhost"
+		if i := strings.Index(errs, "GRANT "); i >= 0 {
+			grant = strings.TrimRight(strings.TrimSpace(errs[i:]), ")")
+		}
+		p.run(c.at, grant)
+		mustRun(p.T, args...)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/wsrep"
 )
 
 // Health is what a load balancer wants to know of a server.
@@ -29,6 +30,7 @@ type GaleraHealth struct {
 	Primary   bool   // wsrep_cluster_status is Primary
 	Ready     bool   // wsrep_ready
 	On        bool   // wsrep_on: what it writes is replicated
+	Rejects   bool   // wsrep_reject_queries: clients are refused, though wsrep_ready is on
 	Desired   string // pxc_maint_mode of Percona XtraDB Cluster, such as DISABLED or MAINTENANCE; "" elsewhere
 	Explained string // wsrep_local_state_comment
 }
@@ -49,7 +51,7 @@ type HealthReader struct {
 }
 
 // healthVariables are those that tell something, on the servers that have them.
-var healthVariables = []string{"read_only", "super_read_only", "offline_mode", "wsrep_on", "wsrep_provider", "pxc_maint_mode", "group_replication_single_primary_mode", "group_replication_group_name"}
+var healthVariables = []string{"read_only", "super_read_only", "offline_mode", "wsrep_on", "wsrep_provider", "wsrep_reject_queries", "pxc_maint_mode", "group_replication_single_primary_mode", "group_replication_group_name"}
 
 // NewHealthReader learns what the server can tell.
 func NewHealthReader(ctx context.Context, c *mysql.Conn) (*HealthReader, error) {
@@ -91,6 +93,7 @@ func (r *HealthReader) Read(ctx context.Context) (h Health, err error) {
 			return h, err
 		}
 		h.Galera.On, h.Galera.Desired = on("wsrep_on"), v["pxc_maint_mode"]
+		h.Galera.Rejects = wsrep.Rejects(v["wsrep_reject_queries"])
 	}
 	if _, ok := v["group_replication_single_primary_mode"]; ok {
 		h.Group, h.GroupErr = r.group(ctx, v["group_replication_group_name"] != "")

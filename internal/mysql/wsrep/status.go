@@ -263,6 +263,9 @@ func Read(ctx context.Context, c *mysql.Conn) (Status, error) {
 // ReadMore asks a server for what an account may be refused: the members of the view, and tables that Galera does not replicate well. It returns
 // what it did not learn.
 func (s *Status) ReadMore(ctx context.Context, c *mysql.Conn) (unknown []fleet.Trouble) {
+	if v := s.Variables["wsrep_reject_queries"]; Rejects(v) {
+		return []fleet.Trouble{{What: "the names of members that do not answer, and tables without a primary key", Why: RejectsWords(v), Remedy: AcceptQueries}}
+	}
 	rows, err := c.Maps(ctx, "SELECT /* risso: the members of the cluster */ node_uuid, node_name, node_incoming_address FROM mysql.wsrep_cluster_members ORDER BY node_name, node_uuid")
 	if err != nil {
 		unknown = append(unknown, fleet.Trouble{What: "the names of members that do not answer", Why: err.Error(), Remedy: "GRANT SELECT ON mysql.wsrep_cluster_members TO the account"})

@@ -49,6 +49,18 @@ const InconsistentWords = "the Galera member left the group, whose other members
 // BootstrapOnly says when that may be done.
 const BootstrapOnly = "the remedy makes it the whole cluster: only if the others do not run, and on one member only, the one with the highest wsrep_last_committed"
 
+// Rejects reports whether a value of wsrep_reject_queries refuses the statements of clients. wsrep_ready stays on meanwhile, and SHOW, SET and SELECT without
+// a table are answered.
+func Rejects(value string) bool { return value != "" && !strings.EqualFold(value, "NONE") }
+
+// AcceptQueries lets clients in again.
+const AcceptQueries = "SET GLOBAL wsrep_reject_queries = NONE"
+
+// RejectsWords say that a member does so.
+func RejectsWords(value string) string {
+	return "the Galera member refuses the statements of clients: wsrep_reject_queries is " + value
+}
+
 // UnsyncedWords say that a member does not take part, with its state.
 func UnsyncedWords(state string) string { return "the Galera member is not synced (" + state + ")" }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,11 +64,28 @@ func (c *command) watch(ctx context.Context) error {
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	case err != nil:
 		return err
-	case c.output == "json":
-		return render.JSON(c.Out, answer)
 	}
-	liveText(c.Out, &answer)
-	return nil
+	var unmet error
+	if answer.Verdict == applier.Unseen {
+		unmet = fault.New(fault.Failed, unseenRemedy(conn, answer.Unread), errors.New("the thread that applies runs, and the account may not see what it does"))
+	}
+	if c.output == "json" {
+		return errors.Join(render.JSON(c.Out, answer), unmet)
+	}
+	if unmet == nil {
+		liveText(c.Out, &answer)
+	}
+	return unmet
+}
+
+// unseenRemedy is what lets the account see the threads of replication.
+func unseenRemedy(conn *mysql.Conn, unread []fleet.Trouble) string {
+	for _, u := range unread {
+		if u.Remedy != "" {
+			return u.Remedy
+		}
+	}
+	return conn.Server.Grant("PROCESS")
 }
 
 // look looks at the replica for the time that was asked for.
@@ -109,13 +127,15 @@ func (c *command) look(ctx context.Context, conn *mysql.Conn, moments []read.Rep
 			}
 		}
 	}
-	answer.Live = w.Live()
+	applies := func(m read.ReplicaMoment) bool { return m.Applies() }
+	answer.Live = w.Live(slices.ContainsFunc(moments, applies) && slices.ContainsFunc(after, applies))
 	return answer, nil
 }
 
 // verdictWords are the verdicts in words.
 var verdictWords = map[applier.Verdict]string{
 	applier.Stopped:   "Nothing is applied: the thread that applies does not run. risso lag says why.",
+	applier.Unseen:    "What is applied is not known: the account may not see the threads.",
 	applier.KeepsUp:   "The replica keeps up: most of the time there is nothing to apply. More workers gain nothing now.",
 	applier.OneThread: "One thread applies, and is busy. What more of them would gain is in the source's log: risso appliers --dsn of the source.",
 	applier.OneBusy:   "One worker is busy all the time, and there is nothing to give to the others: a long transaction, or one that waits for a lock.",

@@ -273,6 +273,7 @@ func (c *cluster) settings() {
 		{"galera.config", "wsrep_certify_nonpk", "SET GLOBAL wsrep_certify_nonPK = OFF"},
 		{"galera.config", "default_storage_engine", "SET GLOBAL default_storage_engine = 'MyISAM'"},
 		{"galera.not_synced", n.Name, "SET GLOBAL wsrep_desync = ON"},
+		{"galera.rejects", "wsrep_reject_queries", "SET GLOBAL wsrep_reject_queries = ALL"},
 	} {
 		c.exec(n, w.make)
 		mine := func() *fleet.Advice {

@@ -113,7 +113,7 @@ func quorum(b *strings.Builder, p *galera.Plan) {
 		fmt.Fprintf(b, "  %s cut off from %s: %s (%d and %d votes)\n", strings.Join(s.Sides[0], ", "), strings.Join(s.Sides[1], ", "), goes, s.Votes[0], s.Votes[1])
 	}
 	for _, s := range p.Stops {
-		fmt.Fprintf(b, "  %s left after orderly shutdowns: a majority is %d of %s, and %s\n", digits.Counted(s.Members, "member"), s.Needed, digits.Counted(s.Votes, "vote"), galera.MayCrash(s.Crashes))
+		fmt.Fprintf(b, "  %s\n", s.Words())
 	}
 	for _, better := range p.Better {
 		fmt.Fprintf(b, "  better: %s\n", better)
