@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rissodb/risso/internal/channels"
 	"github.com/rissodb/risso/internal/follow"
 )
 
@@ -11,15 +12,12 @@ import (
 func (v *view) apartFrom(k int) bool {
 	l := &v.Links[k]
 	ch, name := l.Channel, v.name(l.Replica)
-	if was, is := follow.Unmarked(ch.Source, follow.DetachedSuffix); is {
-		d := v.add("repl.stopped:detached", l.Replica, k, "%s is detached by risso from %s", name, was).see("its source is set to %s, a name that leads nowhere", ch.Source)
-		d.Next = "when it is to replicate again: risso replica attach " + name
-		return true
-	}
-	if _, is := follow.Unmarked(ch.Source, follow.RebuildingSuffix); is {
-		d := v.add("repl.stopped:rebuilding", l.Replica, k, "%s is being rebuilt by risso, or was until that ended early: it has not all of its rows", name).
-			see("its source is set to %s, a name that leads nowhere", ch.Source)
-		d.Next = "let it end; if nobody is at it any more, risso replica rebuild " + name + " goes on"
+	if is, _, kept := channels.Kept(ch.Source); kept {
+		code, command := "detached", "when it is to replicate again: risso replica attach "+name
+		if _, rebuilding := follow.Unmarked(ch.Source, follow.RebuildingSuffix); rebuilding {
+			code, command = "rebuilding", "let it end; if nobody is at it any more, risso replica rebuild "+name+" goes on"
+		}
+		v.add("repl.stopped:"+code, l.Replica, k, "%s is %s", name, is).see("its source is set to %s, a name that leads nowhere", ch.Source).Next = command
 		return true
 	}
 	if !v.LikelyPrimary(l.Replica) {

@@ -253,14 +253,15 @@ func (f *Facts) threads(add func(Cause)) {
 // keptFrom is that Risso keeps the channel from its source, so that to start it would help nothing.
 func (f *Facts) keptFrom() (Cause, bool) {
 	source := f.After.Channel.Source
-	if was, is := follow.Unmarked(source, follow.DetachedSuffix); is {
-		return Cause{Code: "detached", Words: "it is detached by risso from " + was, Evidence: []string{"its source is set to " + source}, Certain: true, Next: "risso replica attach", weight: stops + 2}, true
+	is, next, kept := channels.Kept(source)
+	if !kept {
+		return Cause{}, false
 	}
-	if _, is := follow.Unmarked(source, follow.RebuildingSuffix); is {
-		return Cause{Code: "rebuilding", Words: "it is being rebuilt by risso, or was until that ended early: it has not all of its rows", Evidence: []string{"its source is set to " + source}, Certain: true,
-			Next: "let it end; risso replica rebuild goes on with one that ended early", weight: stops + 2}, true
+	code := "detached"
+	if _, rebuilding := follow.Unmarked(source, follow.RebuildingSuffix); rebuilding {
+		code = "rebuilding"
 	}
-	return Cause{}, false
+	return Cause{Code: code, Words: "it is " + is, Evidence: []string{"its source is set to " + source}, Certain: true, Next: next, weight: stops + 2}, true
 }
 
 func next(statement, advice string) string {

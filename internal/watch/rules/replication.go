@@ -37,7 +37,9 @@ func replicationStopped(r *round) {
 		if ch.Name != "" {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
-		if e := ch.Error(); e.Text != "" {
+		if is, next, kept := channels.Kept(ch.Source); kept {
+			c.severity, c.remedy, c.tail = fleet.SeverityWarning, "", ": it is "+is+"; "+next // to start it would lead nowhere
+		} else if e := ch.Error(); e.Text != "" {
 			c.tail, c.about = channels.Failure(e), e.Case()
 			advice := ""
 			c.remedy, advice = channels.GoOn(r.server(), ch, r.setting)
