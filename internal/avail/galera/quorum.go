@@ -404,9 +404,9 @@ func (p *Plan) stopWords() (list []string) {
 	if all == 1 {
 		return nil
 	}
-	const begin = "an orderly shutdown takes a member's votes out of the count: "
+	const begin = "an orderly shutdown takes a member's votes out of the count"
 	if fewest == 1 {
-		return []string{begin + "the cluster goes on until 1 member is left"}
+		return []string{begin + ": the cluster goes on until 1 member is left"}
 	}
 	var why []string
 	if withoutVotes(p.Voters) == fewest-1 {
@@ -415,11 +415,11 @@ func (p *Plan) stopWords() (list []string) {
 	if all-dataOf(p.Voters) == fewest-1 {
 		why = append(why, "those that are left may be arbitrators only")
 	}
-	because := ": with fewer, " + strings.Join(why, ", or ")
+	because := strings.Join(why, ", or ")
 	if fewest == all {
-		return []string{begin + "that of one can stop the cluster" + because}
+		return []string{begin + ", and can stop the cluster: " + because}
 	}
-	return []string{begin + "whoever leaves, the cluster goes on while " + digits.Counted(fewest, "member") + " are left" + because}
+	return []string{begin + "; whoever leaves, the cluster goes on while " + digits.Counted(fewest, "member") + " are left: with fewer, " + because}
 }
 
 // even reports whether all have the same votes.

@@ -68,9 +68,9 @@ func TestPlans(t *testing.T) {
 		// Two nodes and an arbitrator: the arbitrator has no data, so the crash of both nodes ends it.
 		{of: "2 1,1 1", votes: 3, needed: 2, crashes: 1, inTurn: 1, stopsTo: 2, words: []string{"whoever leaves, the cluster goes on while 2 members are left: with fewer, those that are left may be arbitrators only"}},
 		// A primary and a replica, where the primary has the only vote: it goes on without the other, and not the other way round.
-		{of: "2 1,0", votes: 1, needed: 1, words: []string{"one crash can stop it; 1 may crash at once, if", "that of one can stop the cluster: with fewer, those that are left may have no vote"}},
-		{of: "3 1,0,0", votes: 1, needed: 1, words: []string{"that of one can stop the cluster"}},
-		{of: "1 1 2", votes: 3, needed: 2, words: []string{"that of one can stop the cluster: with fewer, those that are left may be arbitrators only"}},
+		{of: "2 1,0", votes: 1, needed: 1, words: []string{"one crash can stop it; 1 may crash at once, if", "and can stop the cluster: those that are left may have no vote"}},
+		{of: "3 1,0,0", votes: 1, needed: 1, words: []string{"and can stop the cluster"}},
+		{of: "1 1 2", votes: 3, needed: 2, words: []string{"and can stop the cluster: those that are left may be arbitrators only"}},
 		// Two sites, in which the first has two votes a node: it goes on if the link breaks; one of its nodes lost beforehand, no side does.
 		{of: "2,2 2,2,1,1", votes: 6, needed: 4, crashes: 1, inTurn: 1, centresThatMayBeLost: 1, stopsTo: 1, crashesAfterOneStopped: 0},
 	} {
@@ -254,7 +254,7 @@ func TestShutdowns(t *testing.T) {
 		case 1:
 			want = "goes on until 1 member is left"
 		case len(list):
-			want = "that of one can stop the cluster"
+			want = "and can stop the cluster"
 		}
 		if !strings.Contains(text, want) || !slices.Equal(p.Stops, stops) {
 			t.Fatalf("%+v: got %q, %+v; want %q, %+v", list, text, p.Stops, want, stops)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,8 @@ type Responder struct {
 	ep, listener int
 	asked        map[string]request // requests that were read before
 	conns        map[int]*pending   // those whose request is not whole, by descriptor
+	queue        []*pending         // these, the oldest first, among some that are closed
+	most         int                // of these
 	swept        time.Time
 	buffer       [maxRequest]byte
 	out          []byte
@@ -39,6 +42,7 @@ type request struct {
 
 // pending is a connection whose request is not whole.
 type pending struct {
+	fd    int
 	since time.Time
 	have  []byte
 }
@@ -47,6 +51,7 @@ type pending struct {
 const (
 	maxRequest  = 8192            // bytes of a request
 	maxPending  = 10000           // connections that have not asked yet
+	spare       = 64              // descriptors that these leave for what else the process has open, such as connections to the server
 	maxAsked    = 256             // different requests that are remembered
 	requestTime = 5 * time.Second // a request must be whole by then
 	sweepEvery  = 500 * time.Millisecond
@@ -57,7 +62,16 @@ const (
 
 // NewResponder makes a responder; Serve starts it.
 func NewResponder(p *Prober, base Question) *Responder {
-	return &Responder{prober: p, base: base, asked: map[string]request{}, conns: map[int]*pending{}}
+	return &Responder{prober: p, base: base, asked: map[string]request{}, conns: map[int]*pending{}, most: mostPending()}
+}
+
+// mostPending is how many connections may wait: fewer than maxPending where the process may have few descriptors.
+func mostPending() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Cur >= maxPending+spare {
+		return maxPending
+	}
+	return max(int(l.Cur)-spare, int(l.Cur)/2, 1)
 }
 
 // Serve answers until ctx ends; it closes the listener.
@@ -152,16 +166,18 @@ func (r *Responder) accept(now time.Time) error {
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EINTR):
 			return nil
+		case (errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)) && r.closeOldest():
+			continue
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.ENOMEM):
 			time.Sleep(time.Millisecond) // what is open ends soon; the others wait in the kernel
 			return nil
 		case err != nil:
 			return fmt.Errorf("accept: %w", err)
-		case len(r.conns) >= maxPending:
-			unix.Close(fd)
-			continue
 		}
 		r.read(fd, now)
+		if len(r.conns) > r.most {
+			r.closeOldest()
+		}
 	}
 	return nil
 }
@@ -185,7 +201,7 @@ func (r *Responder) read(fd int, now time.Time) {
 		p.have = append(p.have, have...)
 		have = p.have
 	}
-	end := bytes.Index(have, []byte("\r\n\r\n"))
+	end := headEnd(have)
 	switch {
 	case end < 0 && len(have) >= maxRequest:
 		r.close(fd)
@@ -197,12 +213,22 @@ func (r *Responder) read(fd int, now time.Time) {
 	}
 }
 
+// headEnd is where the head of a request ends, before the line break of its last line; -1: it is not whole. As RFC 9112 allows, a line may end with LF alone.
+func headEnd(b []byte) int {
+	crlf, lf := bytes.Index(b, []byte("\n\r\n")), bytes.Index(b, []byte("\n\n"))
+	if crlf < 0 || lf >= 0 && lf < crlf {
+		return lf
+	}
+	return crlf
+}
+
 func (r *Responder) keep(fd int, have []byte, now time.Time) {
 	if err := r.watch(fd, unix.EPOLLIN|unix.EPOLLRDHUP); err != nil {
 		unix.Close(fd)
 		return
 	}
-	r.conns[fd] = &pending{now, have}
+	p := &pending{fd, now, have}
+	r.conns[fd], r.queue = p, append(r.queue, p)
 }
 
 func (r *Responder) close(fd int) {
@@ -216,16 +242,35 @@ func (r *Responder) sweep(now time.Time) {
 		return
 	}
 	r.swept = now
-	for fd, p := range r.conns {
-		if now.Sub(p.since) > requestTime {
-			r.close(fd)
-		}
+	for p := r.oldest(); p != nil && now.Sub(p.since) > requestTime; p = r.oldest() {
+		r.close(p.fd)
 	}
+}
+
+// oldest is the connection that has waited longest for the rest of its request; nil: there is none.
+func (r *Responder) oldest() *pending {
+	for len(r.queue) > 0 && r.conns[r.queue[0].fd] != r.queue[0] {
+		r.queue[0], r.queue = nil, r.queue[1:]
+	}
+	if len(r.queue) == 0 {
+		return nil
+	}
+	return r.queue[0]
+}
+
+// closeOldest makes room for a connection: who is slow to ask keeps nobody out.
+func (r *Responder) closeOldest() bool {
+	p := r.oldest()
+	if p != nil {
+		r.close(p.fd)
+	}
+	return p != nil
 }
 
 // answer is what a request is told; it is valid until the next.
 func (r *Responder) answer(head []byte, now time.Time) []byte {
-	line, _, _ := bytes.Cut(head, []byte("\r\n"))
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
 	ask, known := r.asked[string(line)]
 	if !known {
 		ask = readRequest(string(line), r.base)
@@ -254,8 +299,20 @@ func readRequest(line string, base Question) request {
 	}
 	method := string(f[0])
 	ask := request{head: method == http.MethodHead, bad: !answered(method)}
-	ask.q, ask.err = Ask(string(f[1]), base)
+	ask.q, ask.err = Ask(origin(string(f[1])), base)
 	return ask
+}
+
+// origin is the path and the query of a target that may be written with its host: http://db1:9200/up, as proxies ask.
+func origin(target string) string {
+	scheme, rest, absolute := strings.Cut(target, "://")
+	if !absolute || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return target
+	}
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		return rest[i:]
+	}
+	return "/"
 }
 
 // appendTo writes an answer as clustercheck's: the same headers in the same order, with what was seen when behind them.

@@ -18,13 +18,18 @@ import (
 // serving is the address of a responder for a prober, until the test ends.
 func serving(t *testing.T, p *Prober, base Question) string {
 	t.Helper()
+	return servingBy(t, NewResponder(p, base))
+}
+
+func servingBy(t *testing.T, r *Responder) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- NewResponder(p, base).Serve(ctx, ln.(*net.TCPListener)) }()
+	go func() { ended <- r.Serve(ctx, ln.(*net.TCPListener)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -77,6 +82,14 @@ func TestResponder(t *testing.T) {
 		{"any asterisk", []string{"OPTIONS * HTTP/1.1\r\nHost: db1\r\n\r\n"}, ok, body},
 		{"HEAD", []string{"HEAD / HTTP/1.1\r\nHost: db1\r\n\r\n"}, ok, "ms\r\n\r\n"},
 		{"in pieces", []string{"OPT", "IONS / HTTP/1.0\r", "\n\r", "\n"}, ok, body},
+		{"LF alone", []string{"GET / HTTP/1.0\n\n"}, ok, body},
+		{"LF alone, in pieces", []string{"GET / HTTP/1.1\nHost: db1\n", "\n"}, ok, body},
+		{"both", []string{"GET / HTTP/1.1\r\nHost: db1\n\r\n"}, ok, body},
+		{"with the host", []string{"GET http://db1:9200/galera HTTP/1.1\r\nHost: db1\r\n\r\n"}, ok, body},
+		{"with the host alone", []string{"GET HTTP://db1 HTTP/1.1\r\nHost: db1\r\n\r\n"}, ok, body},
+		{"with the host and a query", []string{"GET http://db1?available-when-donor=1 HTTP/1.1\r\n\r\n"}, ok, body},
+		{"another scheme", []string{"GET ftp://db1/ HTTP/1.1\r\n\r\n"}, "HTTP/1.1 400 Bad Request\r\n", ".\r\n"},
+		{"an unknown option", []string{"GET /replica?maxlag=5 HTTP/1.0\r\n\r\n"}, "HTTP/1.1 400 Bad Request\r\n", "max-lag and output.\r\n"},
 		{"a replica", []string{"GET /replica HTTP/1.0\r\n\r\n"}, "HTTP/1.1 503 Service Unavailable\r\n", "The server is no replica.\r\n"},
 		{"POST", []string{"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\n"}, "HTTP/1.1 405 Method Not Allowed\r\n", "OPTIONS.\r\n"},
 		{"an unknown question", []string{"GET /nosuch HTTP/1.0\r\n\r\n"}, "HTTP/1.1 400 Bad Request\r\n", ".\r\n"},
@@ -129,6 +142,35 @@ func TestSilent(t *testing.T) {
 	for _, c := range silent {
 		if got, _ := io.ReadAll(c); len(got) > 0 {
 			t.Fatalf("a silent connection was told %q, want nothing", got)
+		}
+	}
+}
+
+// TestCrowded: where no more connections may wait, the oldest makes room, and whoever asks is answered.
+func TestCrowded(t *testing.T) {
+	r := NewResponder(fresh(), Question{})
+	r.most = 3
+	address := servingBy(t, r)
+	var slow []net.Conn
+	for range 10 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET / HTTP/1.0\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, c)
+		if got := raw(t, address, "GET / HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200") {
+			t.Fatalf("beside %d slow clients: got %q, want 200", len(slow), got)
+		}
+	}
+	for i, c := range slow {
+		_, _ = io.WriteString(c, "\r\n") // one that is closed refuses it
+		got, _ := io.ReadAll(c)
+		if want := i >= len(slow)-r.most; strings.HasPrefix(string(got), "HTTP/1.1 200") != want {
+			t.Errorf("slow client %d of %d: got %q; want an answer: %v", i+1, len(slow), got, want)
 		}
 	}
 }

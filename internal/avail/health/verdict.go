@@ -37,6 +37,9 @@ type Question struct {
 	JSON        bool          // answer as JSON
 }
 
+// OfReplication reports whether the answer may depend on how the server replicates, which takes a privilege to see.
+func (q Question) OfReplication() bool { return q.About == Primary || q.About == Replica }
+
 // Seen is what was last seen of a server. Its replication is looked at on its own: a server that only stops its appliers keeps that answer back.
 type Seen struct {
 	Began    time.Time // when the look began: what was seen may be as old, and no newer is claimed

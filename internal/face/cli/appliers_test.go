@@ -125,6 +125,25 @@ func (p applierPair) level() {
 	}, "the replica has not applied %s", want)
 }
 
+// TestLogTwice: a log that is named twice, also by a link, is wrong use: it would count twice.
+func TestLogTwice(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "binlog.000001")
+	if err := os.WriteFile(log, []byte("\xfebin"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "binlog.000002")
+	if err := os.Symlink(log, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []string{log, link} {
+		for _, command := range [][]string{{"appliers"}, {"binlog", "search"}} {
+			if code, _, errs := call(t, append(command, log, again)...); code != 2 || !strings.Contains(errs, "the same file") {
+				t.Errorf("%v with %s twice: got %d %s; want wrong use", command, again, code, errs)
+			}
+		}
+	}
+}
+
 // TestAppliers: on pairs of all servers, what is said of logs whose course is known is true, what is advised can be done, and does what was
 // said it would.
 func TestAppliers(t *testing.T) {

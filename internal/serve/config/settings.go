@@ -67,12 +67,9 @@ func (f Flags) Settings() (Settings, error) {
 	if s.Retention, err = digits.ParseAge(cmp.Or(f.Retention, c.Retention)); err != nil {
 		return Settings{}, fault.Usagef("--retention: %w", err)
 	}
-	host, port, err := net.SplitHostPort(s.Listen)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
+	host, err := CheckListen(s.Listen)
 	if err != nil {
-		return Settings{}, fault.Usagef("--listen %q: write it as host:port", s.Listen)
+		return Settings{}, err
 	}
 	if s.Limits, err = c.Limits.check(); err != nil {
 		return Settings{}, fault.Usagef("limits of the config file: %w", err)
@@ -99,4 +96,16 @@ func (f Flags) Settings() (Settings, error) {
 	ip := net.ParseIP(host)
 	s.Open = host == "localhost" || (ip != nil && ip.IsLoopback())
 	return s, none // last, so that a file which leaves the servers to --dsn is read to its end
+}
+
+// CheckListen returns the host of an address to listen at; one that is none is wrong use. Without a port the system would choose one.
+func CheckListen(addr string) (host string, err error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return "", fault.Usagef("--listen %q: write it as host:port", addr)
+	}
+	return host, nil
 }

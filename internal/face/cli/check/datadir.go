@@ -30,7 +30,7 @@ use. Run it as the user of the server, or as root: files that may not be read ma
 		Example: `  risso check datadir /var/lib/mysql
   risso check datadir /var/lib/mysql -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 || args[0] == "" {
 				return failed(s, "DATADIR", fault.Usagef("name one directory: risso check datadir DIR"))
 			}
 			return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,6 +72,9 @@ func (f Logs) Source(ctx context.Context, args []string) (src LogSource, err err
 	case len(args) > 0 && f.From != "":
 		return src, fault.Usagef("files and --from contradict each other")
 	case len(args) > 0:
+		if err := onceEach(args); err != nil {
+			return src, err
+		}
 		src.Files, err = binlog.FromPaths(args)
 		return src, err
 	case f.From != "":
@@ -93,6 +98,22 @@ func (f Logs) Source(ctx context.Context, args []string) (src LogSource, err err
 	src.Live = true
 	src.Files, err = binlog.FromServer(ctx, t)
 	return src, LogFailure(err)
+}
+
+// onceEach refuses a file that is named twice, by whatever path: all in it would count twice.
+func onceEach(paths []string) error {
+	var seen []os.FileInfo
+	for i, p := range paths {
+		st, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		if j := slices.IndexFunc(seen, func(s os.FileInfo) bool { return os.SameFile(s, st) }); j >= 0 {
+			return fault.Usagef("%s and %s are the same file: name it once", paths[j], paths[i])
+		}
+		seen = append(seen, st)
+	}
+	return nil
 }
 
 // Mirrored opens the place with mirrored logs, and lists them. The caller closes it.

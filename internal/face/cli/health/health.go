@@ -19,7 +19,9 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/serve"
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 type command struct {
@@ -144,9 +146,18 @@ func (c *command) run(ctx context.Context, given func(string) bool) error {
 	case c.output != "text" && c.ask == "":
 		return fault.Usagef("--output is for --ask; over HTTP ask with ?output=json")
 	}
-	if c.ask != "" {
-		if _, err := health.Ask(c.ask, base); err != nil {
+	var q health.Question
+	var err error
+	switch {
+	case c.ask != "":
+		if q, err = health.Ask(c.ask, base); err != nil {
 			return fault.Usagef("--ask: %w", err)
+		}
+	case given("ask"):
+		return fault.Usagef("--ask: write a question, such as /primary")
+	default:
+		if _, err = config.CheckListen(c.listen); err != nil {
+			return err
 		}
 	}
 	target, err := c.Target()
@@ -155,6 +166,9 @@ func (c *command) run(ctx context.Context, given func(string) bool) error {
 	}
 	var mu sync.Mutex
 	p := health.NewProber(target, c.every, c.maxAge, func(err error) {
+		if c.ask != "" && !q.OfReplication() && mysql.ClassOf(err) == mysql.ClassPrivilege {
+			return // what the question does not need
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil {
@@ -164,7 +178,7 @@ func (c *command) run(ctx context.Context, given func(string) bool) error {
 		fmt.Fprintf(c.Err, "risso: %s\n", fault.Line(err.Error(), fleet.RemedyOf(err)))
 	})
 	if c.ask != "" {
-		return c.once(ctx, p, base)
+		return c.once(ctx, p, q)
 	}
 	ln, err := serve.Listen(ctx, c.listen)
 	if err != nil {
@@ -187,11 +201,7 @@ func (c *command) run(ctx context.Context, given func(string) bool) error {
 const onceWait = 10 * time.Second
 
 // once asks one question after a first look.
-func (c *command) once(ctx context.Context, p *health.Prober, base health.Question) error {
-	q, err := health.Ask(c.ask, base)
-	if err != nil {
-		return err
-	}
+func (c *command) once(ctx context.Context, p *health.Prober, q health.Question) (err error) {
 	pctx, cancel := context.WithTimeout(ctx, onceWait)
 	var looking sync.WaitGroup
 	looking.Go(func() { p.Run(pctx) })
