@@ -384,6 +384,9 @@ func (f *Facts) delayed(r *Report, add func(Cause)) {
 		c.Evidence = append(c.Evidence, fmt.Sprintf("it is %s later than that", digits.Age(*r.Seconds-float64(m.Delay))))
 	}
 	c.Next = f.Server.SetReplicaDelay(m.Name, 0)
+	if m.IORunning != "Yes" { // with both threads stopped a server throws away what it has received, and here the source may be gone
+		c.Next = "nothing is received now, and to change the delay by hand may throw away what was received and not applied: risso replica delay looks for that first"
+	}
 	add(c)
 }
 

@@ -257,3 +257,14 @@ func TestForecast(t *testing.T) {
 		}
 	}
 }
+
+// TestDelayedUnreceived: where nothing is received, no statement is printed that lets both threads stand.
+func TestDelayedUnreceived(t *testing.T) {
+	f := against(running(t))
+	f.After.Delay, f.After.DelayLeft, f.After.IORunning = 60, 20, "No"
+	r := Judge("db2", f)
+	i := slices.IndexFunc(r.Causes, func(c Cause) bool { return c.Code == "delayed" })
+	if i < 0 || !strings.Contains(r.Causes[i].Next, "risso replica delay looks for that first") || strings.Contains(r.Causes[i].Next, "DELAY = 0") {
+		t.Errorf("got %+v", r.Causes)
+	}
+}
