@@ -105,10 +105,10 @@ func (v *view) noRoom(k int) bool {
 		if text == "" {
 			continue
 		}
-		if ch.Receiving() && ch.Applying() && v.found1("disk.full", l.Replica) { // its sessions say so already
+		if ch.Receiving() && ch.Applying() && v.found1("server.no_room", l.Replica) { // its sessions say so already
 			return true
 		}
-		d := v.add("disk.full", l.Replica, k, "%s has no room for what it replicates from %s", v.name(l.Replica), v.source(l))
+		d := v.add("server.no_room", l.Replica, k, "%s has no room for what it replicates from %s", v.name(l.Replica), v.source(l))
 		d.see("%s", failure(fleet.ReplicaError{Number: e.Number, Text: text}))
 		d.Case = e.Case()
 		if !ch.Receiving() || !ch.Applying() { // one that waits goes on by itself
@@ -175,7 +175,7 @@ func (v *view) stop(k int, ch fleet.Channel, id int64) {
 	e := ch.Error()
 	code := "repl.stopped:" + s.Kind
 	if s.Kind == "disk" {
-		code = "disk.full"
+		code = "server.no_room"
 	}
 	d := v.add(code, l.Replica, k, "%s cannot %s %s%s", n.Name, verb, v.source(l), number(e))
 	d.see("%s", failure(e)).with(v.name(l.Source))

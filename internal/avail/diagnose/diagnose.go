@@ -259,13 +259,13 @@ func (v *view) causes() {
 		case id == "repl.stopped" && kind == "purged":
 			d.Because = first(d.node, "repl.purged", "repl.errant_gtid")
 		case id == "repl.stopped" && d.Code != "repl.stopped:by_command":
-			d.Because = cmp.Or(first(d.node, "disk.full"), first(d.node, "repl.gtid_modes"))
+			d.Because = cmp.Or(first(d.node, "server.no_room"), first(d.node, "repl.gtid_modes"))
 		case id == "repl.lag":
 			d.Because = cmp.Or(first(source, gone...), first(source, "repl.lag", "repl.stopped:"), first(d.node, "lock.global"))
 		case id == "repl.frozen":
 			d.Because = first(source, gone...)
 		case id == "ring.broken":
-			d.Because = cmp.Or(first(d.node, gone...), first(d.node, "server.down"), first(d.node, "repl.stopped:", "disk.full"))
+			d.Because = cmp.Or(first(d.node, gone...), first(d.node, "server.down"), first(d.node, "repl.stopped:", "server.no_room"))
 		case id == "primary.no_replica_runs":
 			// each replica's own trouble stands below it
 		case id == "primary.read_only", id == "primary.none":
@@ -275,9 +275,9 @@ func (v *view) causes() {
 		case id == "commit.semisync" || id == "semisync.off" || id == "semisync.too_few":
 			d.Because = v.silent(d.node, first)
 		case id == "server.hung":
-			d.Because = first(d.node, "disk.full")
+			d.Because = first(d.node, "server.no_room")
 		case id == "topology.not_all_seen":
-			d.Because = first(d.node, "disk.full", "server.hung")
+			d.Because = first(d.node, "server.no_room", "server.hung")
 		case id == "galera.not_synced":
 			d.Because = first(d.node, "galera.non_primary")
 		case id == "group.member_missing":
@@ -315,7 +315,7 @@ func (v *view) breakCircles() {
 // silent is why a source has too few replicas that acknowledge, where one of them tells.
 func (v *view) silent(node int, first func(int, ...string) *Cause) *Cause {
 	for _, k := range v.down[node] {
-		if c := first(v.Links[k].Replica, "semisync.not_acknowledging", "repl.stopped:", "disk.full", "server.hung"); c != nil {
+		if c := first(v.Links[k].Replica, "semisync.not_acknowledging", "repl.stopped:", "server.no_room", "server.hung"); c != nil {
 			return c
 		}
 	}

@@ -61,7 +61,7 @@ func TestCodes(t *testing.T) {
 	// The IDs by which watching and advice tell of the same things.
 	for file, ids := range map[string][]string{
 		"../../watch/rules/rules.go":       {"server.hung", "server.down"},
-		"../../watch/rules/known.go":       {"conn.saturation", "clock.skew", "commit.semisync", "lock.global", "repl.lag", "repl.writable", "galera.non_primary", "galera.not_synced", "disk.full"},
+		"../../watch/rules/known.go":       {"conn.saturation", "clock.skew", "commit.semisync", "lock.global", "repl.lag", "repl.writable", "galera.non_primary", "galera.not_synced", "server.no_room"},
 		"../../explain/advise/together.go": {"repl.errant_gtid"},
 	} {
 		b, err := os.ReadFile(file)

@@ -361,7 +361,7 @@ func TestWords(t *testing.T) {
 			lose(t, 1, "timeout")
 			t.Nodes[2].Group.Primary = false
 		}, fleet.SeverityCritical, "risso galera bootstrap", "pc.bootstrap"},
-		{"what waits for room goes on by itself", "disk.full", replication, func(t *topology.Topology) { t.Links[0].Channel.SQLState = "Waiting for disk space" }, fleet.SeverityCritical, "goes on by itself", "START REPLICA"},
+		{"what waits for room goes on by itself", "server.no_room", replication, func(t *topology.Topology) { t.Links[0].Channel.SQLState = "Waiting for disk space" }, fleet.SeverityCritical, "goes on by itself", "START REPLICA"},
 		{"another may have taken the place of a read-only one", "primary.none", replication, func(t *topology.Topology) { t.Nodes[0].Writes.ReadOnly = true }, fleet.SeverityCritical, "has taken its place", ""},
 		{"MariaDB's histories", "repl.split_brain", replication, mariaSeveral("0-1-90,0-3-95"), fleet.SeverityWarning, "servers of two replications may have the same server_id", ""},
 	} {

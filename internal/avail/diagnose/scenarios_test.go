@@ -124,12 +124,12 @@ func hosts() []scenario {
 		{code: "conn.saturation", is: connections(85), near: connections(84)},
 		{code: "server.offline", is: func(t top) { t.Nodes[1].Writes.Offline = true }, near: func(t top) {}},
 		{code: "lock.global", is: waiting("Waiting for global read lock"), near: waiting("Waiting for semi-sync ACK from replica")},
-		{code: "disk.full", is: waiting("Waiting for someone to clean disk"), near: waiting("Waiting for table flush")},
-		{code: "disk.full", is: waiting("Waiting for disk space"), near: waiting("Waiting for table flush")},
-		{code: "disk.full", is: waiting("Waiting for someone to free space"), near: waiting("Queueing master event to the relay log")},
-		{code: "disk.full", is: func(t top) { t.Links[0].Channel.IOState = "Waiting for disk space" }, near: func(t top) { t.Links[0].Channel.IOState = "Queueing source event to the relay log" }},
-		{code: "disk.full", is: func(t top) { fail(t, 0, false, 1114, "The table 'orders' is full") }, near: func(t top) { fail(t, 0, false, 1062, "Duplicate entry") }},
-		{code: "disk.full", is: func(t top) {
+		{code: "server.no_room", is: waiting("Waiting for someone to clean disk"), near: waiting("Waiting for table flush")},
+		{code: "server.no_room", is: waiting("Waiting for disk space"), near: waiting("Waiting for table flush")},
+		{code: "server.no_room", is: waiting("Waiting for someone to free space"), near: waiting("Queueing master event to the relay log")},
+		{code: "server.no_room", is: func(t top) { t.Links[0].Channel.IOState = "Waiting for disk space" }, near: func(t top) { t.Links[0].Channel.IOState = "Queueing source event to the relay log" }},
+		{code: "server.no_room", is: func(t top) { fail(t, 0, false, 1114, "The table 'orders' is full") }, near: func(t top) { fail(t, 0, false, 1062, "Duplicate entry") }},
+		{code: "server.no_room", is: func(t top) {
 			fail(t, 0, true, 1593, "Error writing file './relay-bin.000002' (OS errno 28 - No space left on device)")
 		}, near: func(t top) { fail(t, 0, true, 1593, "Fatal error") }},
 		{code: "clock.skew", is: skew(-2 * time.Second), near: skew(1900 * time.Millisecond)},

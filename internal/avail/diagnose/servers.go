@@ -240,7 +240,7 @@ func (v *view) locks(i int) {
 	for state, count := range n.Waiting {
 		switch low := strings.ToLower(state); {
 		case mysql.WaitsForRoom(state):
-			v.add("disk.full", i, -1, "%s waits for room on a disk", n.Name).see("%s: %s", digits.Counted(count, "session"), state)
+			v.add("server.no_room", i, -1, "%s waits for room on a disk", n.Name).see("%s: %s", digits.Counted(count, "session"), state)
 		case strings.Contains(low, "semi-sync"), !strings.HasPrefix(low, "waiting for global") && !strings.HasPrefix(low, "waiting for commit lock") && !strings.HasPrefix(low, "waiting for backup") && !strings.HasPrefix(low, "waiting for table flush"):
 		default:
 			waiting += count

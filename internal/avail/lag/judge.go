@@ -180,7 +180,7 @@ func (f *Facts) causes(r *Report) {
 	add := func(c Cause) { r.Causes = append(r.Causes, c) }
 	f.threads(add)
 	if state := f.noRoom(); state != "" {
-		add(Cause{Code: "disk.full", Words: "it waits for room on a disk", Certain: true, weight: stops + 3, Evidence: []string{"a thread's state: " + oneline.Of(state)},
+		add(Cause{Code: "server.no_room", Words: "it waits for room on a disk", Certain: true, weight: stops + 3, Evidence: []string{"a thread's state: " + oneline.Of(state)},
 			NotSeen: "which disk", Next: "make room: remove what is not needed, never binary or relay logs by hand; it goes on by itself"})
 	}
 	if r.State == Level || r.State == Applied {

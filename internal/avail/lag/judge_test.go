@@ -91,7 +91,7 @@ func TestCodes(t *testing.T) {
 			f.Source.Unreceived, f.Source.UnreceivedBefore, f.Source.Silent = 3000, 2000, true
 			return f
 		}, "sync_relay_log"},
-		{"disk.full", Behind, func(f Facts) Facts {
+		{"server.no_room", Behind, func(f Facts) Facts {
 			f = against(f)
 			f.Source.Unreceived, f.Source.UnreceivedBefore, f.Source.Silent, f.After.IOState = 3000, 2000, true, "Waiting for disk space"
 			return f

@@ -65,7 +65,7 @@ func Codes() []Code {
 		{"receiver.connecting", "the thread that receives cannot connect to the source"},
 		{"receiver.stopped", "the thread that receives does not run, without an error"},
 		{"receiver.silent", "the connection to the source stands, but nothing of what the source has came in the time of the look: the network, the source hangs, or one large event is on its way. Seconds_Behind_Source says 0 then"},
-		{"disk.full", "a thread that receives or applies waits for room on a disk"},
+		{"server.no_room", "a thread that receives or applies waits for room on a disk"},
 		{"delayed", "it is configured to stay behind"},
 		{"lock", "the applier waits for a lock that a session on the replica holds"},
 		{"table.no_key", "the applier changes rows of a table that has no primary or unique key: it looks for each row in the whole table"},

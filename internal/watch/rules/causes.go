@@ -130,6 +130,7 @@ const (
 
 	findingRestarted = "server.restarted"
 	findingFull      = "disk.full"
+	findingNoRoom    = "server.no_room"
 )
 
 func (f *forest) downWithHost(i int) {
@@ -158,17 +159,17 @@ func (f *forest) diagnosed(i int) {
 
 // hostFull finds servers that were refused room on a host of which a disk is full.
 func (f *forest) hostFull(i int) {
-	if f.members[i].Instance.HostID == "" || !f.has(i, findingFull, "") {
+	if f.members[i].Instance.HostID == "" {
 		return
 	}
 	for h := range f.members {
 		if f.members[h].Instance.ID != f.members[i].Instance.HostID || h == i {
 			continue
 		}
-		for _, g := range f.members[h].Findings {
-			if g.ID == findingFull {
-				f.parent[place{member: i, finding: findingFull}] = place{member: h, finding: findingFull, subject: g.Subject}
-				return
+		full := slices.IndexFunc(f.members[h].Findings, func(g fleet.Finding) bool { return g.ID == findingFull })
+		for _, g := range f.members[i].Findings {
+			if full >= 0 && g.ID == findingNoRoom {
+				f.parent[place{member: i, finding: g.ID, subject: g.Subject}] = place{member: h, finding: findingFull, subject: f.members[h].Findings[full].Subject}
 			}
 		}
 	}

@@ -119,7 +119,7 @@ func TestCausesOfHost(t *testing.T) {
 // TestCausesOfFullDisk: a server that has no room on a host with a full disk is no trouble of its own.
 func TestCausesOfFullDisk(t *testing.T) {
 	h := Member{Instance: fleet.Instance{ID: "h", Name: "h", Kind: fleet.KindHost, Address: "h"}, State: StateCritical, Findings: []fleet.Finding{{ID: "disk.full", Subject: "/var"}}}
-	p := member("p", "db1:3306", StateCritical, "disk.full")
+	p := member("p", "db1:3306", StateCritical, "server.no_room")
 	if got := Causes([]Member{h, p}); len(got) != 0 {
 		t.Errorf("a server elsewhere: got %+v, want none", got)
 	}

@@ -38,7 +38,7 @@ func TestNoRoom(t *testing.T) {
 				s.do(0, "INSERT INTO test.t (v) VALUES (REPEAT(UUID(), 7000))") // 250 KiB
 			}
 			patient := func(search *topology.Search) { search.Patience = 2 * time.Second }
-			code := "disk.full"
+			code := "server.no_room"
 			if spec == "mysql-5.7" { // it does not say so
 				code = "server.hung"
 			}
