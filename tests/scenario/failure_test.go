@@ -354,5 +354,5 @@ func TestBlackHoles(t *testing.T) {
 }
 
 func isReplication(f fleet.Finding) bool {
-	return strings.Contains(f.ID, "repl")
+	return strings.Contains(f.ID, "repl") && f.Severity > fleet.SeverityInfo
 }
