@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/channels"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -113,6 +114,9 @@ func (v *view) modes(k int) {
 	writes := s.GTID.Mode == "ON" || s.GTID.Mode == "ON_PERMISSIVE"
 	if s.GTID.Mode != "" && (r.GTID.Mode == "OFF" && writes || r.GTID.Mode == "ON" && !writes) {
 		v.add("repl.gtid_modes", l.Replica, k, "gtid_mode of %s and its source %s do not go together", r.Name, s.Name).see("%s on the replica, %s on the source", r.GTID.Mode, s.GTID.Mode).with(s.Name)
+	}
+	if _, _, kept := channels.Kept(l.Channel.Source); kept { // what changes it starts it
+		return
 	}
 	if !l.Channel.GTID && (s.GTID.Mode == "ON" && r.GTID.Mode == "ON" || s.GTID.ByDomain && s.GTID.Logged != "") {
 		v.add("repl.position", l.Replica, k, "%s follows %s by file and position", r.Name, v.source(l)).see("at %s:%d", l.Channel.Log, l.Channel.Pos).remedy(r.Name, v.server(l.Replica).FollowGTID(l.Channel.Name))

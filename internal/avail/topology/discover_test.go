@@ -153,7 +153,7 @@ db1  primary, writable
 └─ db9  writable, 0 s behind`},
 		{"a copy beside a source that may be dead", world{"db9:3306": made(1).with(func(f *Facts) { f.Hostname = "db9" }), "db2:3306": made(2, 1).with(func(f *Facts) { f.Channels[0].IORunning = "Connecting" })}, []string{"db9:3306", "db2:3306"}, `
 db9  primary, writable
-└─ db2  writable, cannot connect
+└─ db2  writable, connecting
 ! db2:3306 does not receive from its source at db1:3306, where nobody answers; one with the same server_uuid answers at db9:3306`},
 		{"the source itself, under another address", world{"db9:3306": made(1).with(func(f *Facts) { f.Hostname = "db9" }), "db2:3306": made(2, 1)}, []string{"db9:3306", "db2:3306"}, `
 db9  primary, writable

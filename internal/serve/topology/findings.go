@@ -143,7 +143,7 @@ func told(p *picture.Picture, because string, steps int) bool {
 			}
 		}
 	}
-	return false
+	return true // it is about to be: it has not held long enough
 }
 
 // unmet reports whether a finding says only that a server is not reached from here which others tell of and which never answered: it may be one that Risso is not
