@@ -37,8 +37,8 @@ type Conflicts struct {
 }
 
 var (
-	logConflict = pattern.Lazy(logTag + `cluster conflict due to (high priority abort|certification failure) for threads`)
-	logKey      = pattern.Lazy(logTag + `\S+ trx conflict for key (\([^)]*\)[0-9a-f]+(?: [0-9a-f]+)*)`)
+	logConflict = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) cluster conflict due to (high priority abort|certification failure) for threads`)
+	logKey      = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) \S+ trx conflict for key (\([^)]*\)[0-9a-f]+(?: [0-9a-f]+)*)`)
 )
 
 // How much is told of each table.

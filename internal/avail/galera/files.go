@@ -130,26 +130,20 @@ type Log struct {
 }
 
 // What error logs say. MariaDB and Galera 3 begin with WSREP:, Percona XtraDB Cluster 8.0 and MySQL 8.0 of Codership with [WSREP] or [Galera].
-const (
-	logTag  = `(?:WSREP:|\[(?:WSREP|Galera)\]) `
-	logUUID = `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`
-	logAt   = ` *(` + logUUID + `:-?[0-9]+)`
-)
-
 var (
-	logRecovered = pattern.Lazy(logTag + `Recovered position:?` + logAt)
-	logTakesPart = pattern.Lazy(logTag + `(?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED|Member [0-9.]+ \(.*\) synced with group|Receiving IST|IST received|SST received)`)
-	logBegan     = pattern.Lazy(logTag + `Loading provider .* initial position:` + logAt)
-	logPlaces    = pattern.Lazy(logTag + `(?:Setting (?:GCS )?initial position to|Found saved state:|IST received:|SST received:|wsrep_sst_received: Received SST, position|Recovered position from storage:)` + logAt)
-	logGroup     = pattern.Lazy(logTag + `(?:Server \S+ connected to cluster at position|New cluster view: global state:)` + logAt)
-	logLevel     = pattern.Lazy(logTag + `(?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED)`)
-	logAsks      = pattern.Lazy(logTag + `(?:State transfer required|Requesting state transfer)`)
-	logHas       = pattern.Lazy(logTag + `(?:SST received:|IST received|Receiving IST|Installed new state from SST|wsrep_sst_received: Received SST)`)
-	logDiffers   = pattern.Lazy(logTag + `(?:Inconsistency detected|Node consistency compromi[sz]ed|Vote .* is inconsistent with group)`)
-	logName      = pattern.Lazy(logTag + `Server (\S+) (?:connected to cluster at position|synced with group)`)
+	logRecovered = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) Recovered position:? *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logTakesPart = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED|Member [0-9.]+ \(.*\) synced with group|Receiving IST|IST received|SST received)`)
+	logBegan     = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) Loading provider .* initial position: *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logPlaces    = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:Setting (?:GCS )?initial position to|Found saved state:|IST received:|SST received:|wsrep_sst_received: Received SST, position|Recovered position from storage:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logGroup     = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:Server \S+ connected to cluster at position|New cluster view: global state:) *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)`)
+	logLevel     = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:Synchronized with group|Server \S+ synced with group|Shifting JOINED -> SYNCED)`)
+	logAsks      = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:State transfer required|Requesting state transfer)`)
+	logHas       = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:SST received:|IST received|Receiving IST|Installed new state from SST|wsrep_sst_received: Received SST)`)
+	logDiffers   = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) (?:Inconsistency detected|Node consistency compromi[sz]ed|Vote .* is inconsistent with group)`)
+	logName      = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) Server (\S+) (?:connected to cluster at position|synced with group)`)
 	logTime      = pattern.Lazy(`^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]|[0-9]{6}) *[0-9]{1,2}:[0-9]{2}:[0-9]{2}`)
-	logView      = pattern.Lazy(`^\s+id:` + logAt + `\s*$`)
-	logOwn       = pattern.Lazy(logTag + `#+ My UUID: (` + logUUID + `)`)
+	logView      = pattern.Lazy(`^\s+id: *([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}:-?[0-9]+)\s*$`)
+	logOwn       = pattern.Lazy(`(?:WSREP:|\[(?:WSREP|Galera)\]) #+ My UUID: ([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})`)
 )
 
 // ReadLog reads the lines of error logs: first those that ended before the node last took part, in which what was recovered does not count any more.
