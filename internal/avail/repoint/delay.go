@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Delay is how long a replica is to stay behind on purpose, as a plan.
@@ -126,22 +124,8 @@ func (d *Delay) Do(ctx context.Context) (err error) {
 	if err := d.unchanged(ctx); err != nil {
 		return err
 	}
-	diary, err := change.NewDiary(d.r.Dir, "replica")
-	if err != nil {
-		return err
-	}
-	defer diary.Close()
-	d.Journal = diary.Path()
-	err = diary.Note(map[string]any{"time": time.Now().UTC(), "replica": d.Replica.Name, "channel": d.Channel.Name, "delay": d.Channel.Delay, "to": d.seconds, "plan": d.Plan.Words(), "undo": d.Undo})
-	if err != nil {
-		return err
-	}
-	err = d.run(ctx)
-	end := map[string]any{"time": time.Now().UTC(), "done": err == nil, "undo": d.Undo}
-	if err != nil {
-		end["failed"] = errno.WithoutValues(err.Error())
-	}
-	return errors.Join(err, diary.Note(end))
+	begin := map[string]any{"replica": d.Replica.Name, "channel": d.Channel.Name, "delay": d.Channel.Delay, "to": d.seconds, "plan": d.Plan.Words(), "undo": d.Undo}
+	return d.r.recorded(&d.Journal, begin, func() map[string]any { return map[string]any{"undo": d.Undo} }, func() error { return d.run(ctx) })
 }
 
 // unchanged makes sure that the replica is as it was when the plan was made: by that was judged whether anything is lost.

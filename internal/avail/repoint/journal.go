@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -191,6 +192,26 @@ type Returned struct {
 	Since   time.Time `json:"since"`
 	Steps   []string  `json:"steps"`   // in words
 	Journal string    `json:"journal"` // file that said so
+}
+
+// recorded runs a change between two lines of a file that says what is to be done, and how it ended; path becomes the file's, end is asked when it has ended.
+func (r *Repointer) recorded(path *string, begin map[string]any, end func() map[string]any, run func() error) error {
+	diary, err := change.NewDiary(r.Dir, "replica")
+	if err != nil {
+		return err
+	}
+	defer diary.Close()
+	*path = diary.Path()
+	begin["time"] = time.Now().UTC()
+	if err := diary.Note(begin); err != nil {
+		return err
+	}
+	err = run()
+	ended := end()
+	if ended["time"], ended["done"] = time.Now().UTC(), err == nil; err != nil {
+		ended["failed"] = errno.WithoutValues(err.Error())
+	}
+	return errors.Join(err, diary.Note(ended))
 }
 
 // Back gives back what a killed process left on a server; with dryRun it only says what it would do.

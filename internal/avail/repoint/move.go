@@ -7,13 +7,11 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -204,23 +202,9 @@ func (m *Move) plan() {
 
 // Do carries it out. What goes wrong before the replica applies from its new source is taken back.
 func (m *Move) Do(ctx context.Context) error {
-	diary, err := change.NewDiary(m.r.Dir, "replica")
-	if err != nil {
-		return err
-	}
-	defer diary.Close()
-	m.Journal = diary.Path()
-	err = diary.Note(map[string]any{"time": time.Now().UTC(), "replica": m.Replica.Name, "channel": m.Channel.Name, "from": m.Channel.Source, "to": m.Address,
-		"log": m.Channel.Log, "pos": m.Channel.Pos, "gtid": m.Channel.GTID, "plan": m.Plan.Words(), "undo": m.Undo})
-	if err != nil {
-		return err
-	}
-	err = m.run(ctx)
-	end := map[string]any{"time": time.Now().UTC(), "done": err == nil, "undo": m.Undo}
-	if err != nil {
-		end["failed"] = errno.WithoutValues(err.Error())
-	}
-	return errors.Join(err, diary.Note(end))
+	begin := map[string]any{"replica": m.Replica.Name, "channel": m.Channel.Name, "from": m.Channel.Source, "to": m.Address, "log": m.Channel.Log, "pos": m.Channel.Pos, "gtid": m.Channel.GTID,
+		"plan": m.Plan.Words(), "undo": m.Undo}
+	return m.r.recorded(&m.Journal, begin, func() map[string]any { return map[string]any{"undo": m.Undo} }, func() error { return m.run(ctx) })
 }
 
 func (m *Move) run(ctx context.Context) (err error) {

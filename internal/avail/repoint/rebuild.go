@@ -15,7 +15,6 @@ import (
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Copy is what a replica is filled with: the data of its source, or of another replica, at one moment.
@@ -305,23 +304,11 @@ func (r *Repointer) unmark(ctx context.Context, s *server, old Rebuilding) error
 
 // Do carries it out. What goes wrong before the data of the replica are dropped is taken back; after that the replica stays marked, and another run goes on.
 func (b *Rebuild) Do(ctx context.Context) error {
-	diary, err := change.NewDiary(b.r.Dir, "replica")
-	if err != nil {
-		return err
+	begin := map[string]any{"rebuild": b.Replica.Name, "channel": b.Channel.Name, "source": b.Channel.Source, "from": b.state.From, "goes_on": b.Goes, "plan": b.Plan.Words(), "loses": b.Loses}
+	end := func() map[string]any {
+		return map[string]any{"rebuild": b.Replica.Name, "copy": b.state.Copy, "seconds": b.took, "went_on": b.Goes != ""}
 	}
-	defer diary.Close()
-	b.Journal = diary.Path()
-	err = diary.Note(map[string]any{"time": time.Now().UTC(), "rebuild": b.Replica.Name, "channel": b.Channel.Name, "source": b.Channel.Source, "from": b.state.From,
-		"goes_on": b.Goes, "plan": b.Plan.Words(), "loses": b.Loses})
-	if err != nil {
-		return err
-	}
-	err = b.run(ctx)
-	end := map[string]any{"time": time.Now().UTC(), "rebuild": b.Replica.Name, "done": err == nil, "copy": b.state.Copy, "seconds": b.took, "went_on": b.Goes != ""}
-	if err != nil {
-		end["failed"] = errno.WithoutValues(err.Error())
-	}
-	return errors.Join(err, diary.Note(end))
+	return b.r.recorded(&b.Journal, begin, end, func() error { return b.run(ctx) })
 }
 
 func (b *Rebuild) run(ctx context.Context) (err error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
@@ -127,21 +126,14 @@ func (s *Skip) Do(ctx context.Context) (err error) {
 	if e := ch.Status.SQL; e.Number != s.Error.Number || e.GTID != s.Error.GTID || ch.SQLRunning || ch.Status.Log != s.Channel.Log || ch.Status.Pos != s.Channel.Pos {
 		return fmt.Errorf("%w: %s stands elsewhere now%s: nothing was done", ErrSurprise, s.node.name, because(e))
 	}
-	diary, err := change.NewDiary(s.r.Dir, "replica")
-	if err != nil {
-		return err
-	}
-	defer diary.Close()
-	s.Journal = diary.Path()
-	if err = diary.Note(map[string]any{"time": time.Now().UTC(), "replica": s.Replica.Name, "channel": ch.Name, "skips": s.What, "would": s.Would, "plan": s.Plan.Words()}); err != nil {
-		return err
-	}
-	if _, err = change.Execute(ctx, s.Plan, change.Log{}); err == nil {
-		err = s.goesOn(ctx, ch)
-	} else {
-		err = errors.Join(err, s.uncount(ctx))
-	}
-	return errors.Join(err, diary.Note(map[string]any{"time": time.Now().UTC(), "done": err == nil, "after": s.After}))
+	begin := map[string]any{"replica": s.Replica.Name, "channel": ch.Name, "skips": s.What, "would": s.Would, "plan": s.Plan.Words()}
+	return s.r.recorded(&s.Journal, begin, func() map[string]any { return map[string]any{"after": s.After} }, func() error {
+		_, err := change.Execute(ctx, s.Plan, change.Log{})
+		if err != nil {
+			return errors.Join(err, s.uncount(ctx))
+		}
+		return s.goesOn(ctx, ch)
+	})
 }
 
 // uncount takes back that the next start is to pass over a transaction: a later one would pass over another. A running channel refuses that: it has done so.
