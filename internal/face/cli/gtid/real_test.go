@@ -48,14 +48,6 @@ func TestErrantEnds(t *testing.T) {
 			pair := sandboxtest.Pair(t, spec)
 			source, replica := "db1="+pair.Nodes[0].DSN, "db2="+pair.Nodes[1].DSN
 			db1, db2 := sandboxtest.Connect(t, pair.Nodes[0]), sandboxtest.Connect(t, pair.Nodes[1])
-			run := func(c *mysql.Conn, statements ...string) {
-				t.Helper()
-				for _, s := range statements {
-					if err := c.Exec(t.Context(), s); err != nil {
-						t.Fatalf("%s: %v", s, err)
-					}
-				}
-			}
 			wants := func(code int, args []string, words ...string) {
 				t.Helper()
 				got, text := call(t, args...)
@@ -69,13 +61,13 @@ func TestErrantEnds(t *testing.T) {
 				}
 			}
 			errantArgs := []string{"errant", "--dsn", replica, "--source", source}
-			run(db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1), (2), (3)")
+			run(t, db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1), (2), (3)")
 			await.Until(t, func() bool {
 				n, err := db2.Text(t.Context(), "SELECT COUNT(*) FROM shop.o")
 				return err == nil && n == "3"
 			}, "the replica has the rows")
 			wants(fault.OK, errantArgs, "db2 against db1: it has nothing that the others have not")
-			run(db2, "SET GLOBAL read_only = 0", "FLUSH BINARY LOGS", "DELETE FROM shop.o WHERE id > 1")
+			run(t, db2, "SET GLOBAL read_only = 0", "FLUSH BINARY LOGS", "DELETE FROM shop.o WHERE id > 1")
 			wants(fault.Differs, errantArgs, "errant, certain, 1 transaction", "committed on db2 itself", "delete shop.o: 2 rows", ".000002:")
 			wants(fault.Differs, []string{"errant", "--dsn", replica, "--dsn", source, "--no-logs"}, "db2 against db1:\n  errant, certain")
 			wants(fault.Differs, []string{"errant", "--dsn", replica, "--source", "x@tcp(nosuch.invalid)/"}, "db2 without its source:\n  errant, likely", "nosuch.invalid", "delete shop.o: 2 rows")
@@ -88,38 +80,38 @@ func TestErrantEnds(t *testing.T) {
 			wants(fault.OK, []string{"where", gtid, "--dsn", replica, "--dsn", source}, "db2: in its binary log", "delete shop.o: 2 rows", "db1: ")
 			wants(fault.Failed, []string{"where", gtid, "--dsn", replica, "--dsn", "db3=x@tcp(nosuch.invalid)/"}, "db2: in its binary log", "db3: not known: it could not be asked")
 
-			run(db2, db2.Server.Thread("STOP", "SQL_THREAD", ""))
-			run(db1, "INSERT INTO shop.o VALUES (7)")
+			run(t, db2, db2.Server.Thread("STOP", "SQL_THREAD", ""))
+			run(t, db1, "INSERT INTO shop.o VALUES (7)")
 			last := lastOf(t, db1)
 			await.Until(t, func() bool {
 				list, err := read.ReplicaMoments(t.Context(), db2)
 				return err == nil && len(list) == 1 && list[0].Received.Contains(last)
 			}, "db2 has received it")
 			wants(fault.OK, []string{"where", last.String(), "--dsn", replica, "--dsn", source}, "db2: received, not applied", "db1: in its binary log")
-			run(db2, db2.Server.Thread("START", "SQL_THREAD", ""))
+			run(t, db2, db2.Server.Thread("START", "SQL_THREAD", ""))
 
 			saved, journals := filepath.Join(t.TempDir(), "plan"), t.TempDir()
 			repair := []string{"repair", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN, "--state", journals}
 			wants(fault.Usage, repair, "nobody is there to say yes")
 			wants(fault.OK, append(repair, "--dry-run"), "plan: ", "shop.o")
 			wants(fault.OK, append(repair, "--save", saved), "nothing was changed")
-			run(db2, "DELETE FROM shop.o WHERE id = 1")
+			run(t, db2, "DELETE FROM shop.o WHERE id = 1")
 			wants(fault.Failed, append(repair, "--plan", saved, "--yes"), "things have changed since the plan was saved, and nothing was done: what is errant was")
 			wants(fault.Differs, errantArgs, "errant, certain, 2 transactions")
 			wants(fault.OK, append(repair, "--save", saved), "nothing was changed")
 			wants(fault.OK, append(repair, "--plan", saved, "--yes"), "done; journal: "+journals)
 			wants(fault.OK, errantArgs, "it has nothing that the others have not")
 			wants(fault.OK, append(repair, "--yes"), "plan: nothing")
-			run(db2, "XA START 'x'", "INSERT INTO shop.o VALUES (9)", "XA END 'x'", "XA PREPARE 'x'")
+			run(t, db2, "XA START 'x'", "INSERT INTO shop.o VALUES (9)", "XA END 'x'", "XA PREPARE 'x'")
 			wants(fault.Differs, errantArgs, "insert shop.o: 1 row", "      XA PREPARE\n")
 			if _, text := call(t, append(repair, "--dry-run")...); strings.Contains(text, "binlog undo") || !strings.Contains(text, "plan: ") {
 				t.Errorf("got %s, want nothing about setting back what is only prepared", text)
 			}
-			run(db2, "XA COMMIT 'x'")
+			run(t, db2, "XA COMMIT 'x'")
 			wants(fault.Differs, errantArgs, "      XA COMMIT X'78'")
 			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps for certain, because", "had prepared (XA COMMIT X'78'")
 			wants(fault.OK, append(repair, "--yes", "--rows-equal"), "done")
-			run(db2, "ALTER TABLE shop.o ADD v INT")
+			run(t, db2, "ALTER TABLE shop.o ADD v INT")
 			wants(fault.Failed, append(repair, "--yes"), "plan: rebuild: only a rebuild helps, because", "(alter shop.o)")
 			wants(fault.Differs, errantArgs, "alter shop.o")
 			purge(t, db2)
@@ -155,14 +147,6 @@ func TestSourceGone(t *testing.T) {
 			t.Parallel()
 			box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{c.spec}, Topology: sandbox.TopologyReplication, Replicas: 2})
 			db1, db2, db3 := sandboxtest.Connect(t, box.Nodes[0]), sandboxtest.Connect(t, box.Nodes[1]), sandboxtest.Connect(t, box.Nodes[2])
-			run := func(c *mysql.Conn, statements ...string) {
-				t.Helper()
-				for _, s := range statements {
-					if err := c.Exec(t.Context(), s); err != nil {
-						t.Fatalf("%s: %v", s, err)
-					}
-				}
-			}
 			reach := func(c *mysql.Conn, rows string) {
 				t.Helper()
 				await.Until(t, func() bool {
@@ -170,13 +154,13 @@ func TestSourceGone(t *testing.T) {
 					return err == nil && n == rows
 				}, "%s rows are there", rows)
 			}
-			run(db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1)")
+			run(t, db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1)")
 			reach(db2, "1")
 			reach(db3, "1")
-			run(db3, c.stop) // it stays behind
-			run(db1, "INSERT INTO shop.o VALUES (2)")
+			run(t, db3, c.stop) // it stays behind
+			run(t, db1, "INSERT INTO shop.o VALUES (2)")
 			reach(db2, "2")
-			run(db2, "SET GLOBAL read_only = 0", "DELETE FROM shop.o WHERE id = 1")
+			run(t, db2, "SET GLOBAL read_only = 0", "DELETE FROM shop.o WHERE id = 1")
 			if err := box.Nodes[0].Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +180,7 @@ func TestSourceGone(t *testing.T) {
 				t.Errorf("nobody can tell: got exit code %d: %s", code, text)
 			}
 			// db3 goes below db2, and gets its transaction: it is no witness that db2's transaction is anywhere else.
-			run(db3, db3.Server.StopReplica(""), strings.ReplaceAll(c.change, "PORT", fmt.Sprint("PORT = ", box.Nodes[1].Port)), db3.Server.StartReplica(""))
+			run(t, db3, db3.Server.StopReplica(""), strings.ReplaceAll(c.change, "PORT", fmt.Sprint("PORT = ", box.Nodes[1].Port)), db3.Server.StartReplica(""))
 			await.Until(t, func() bool {
 				n, err := db3.Text(t.Context(), "SELECT COUNT(*) FROM shop.o WHERE id = 1")
 				return err == nil && n == "0"
@@ -220,24 +204,16 @@ func TestPrivileges(t *testing.T) {
 			t.Parallel()
 			pair := sandboxtest.Pair(t, c.spec)
 			db1, db2 := sandboxtest.Connect(t, pair.Nodes[0]), sandboxtest.Connect(t, pair.Nodes[1])
-			run := func(c *mysql.Conn, statements ...string) {
-				t.Helper()
-				for _, s := range statements {
-					if err := c.Exec(t.Context(), s); err != nil {
-						t.Fatalf("%s: %v", s, err)
-					}
-				}
-			}
-			run(db1, "CREATE USER see@localhost", "CREATE USER mend@localhost", "CREATE USER forgets@localhost", "GRANT "+c.see+" ON *.* TO see@localhost, mend@localhost, forgets@localhost", "GRANT "+c.forget+" ON *.* TO forgets@localhost")
+			run(t, db1, "CREATE USER see@localhost", "CREATE USER mend@localhost", "CREATE USER forgets@localhost", "GRANT "+c.see+" ON *.* TO see@localhost, mend@localhost, forgets@localhost", "GRANT "+c.forget+" ON *.* TO forgets@localhost")
 			if c.repair != "" {
-				run(db1, "GRANT "+c.repair+" ON *.* TO mend@localhost")
+				run(t, db1, "GRANT "+c.repair+" ON *.* TO mend@localhost")
 			}
 			as := func(account string, node int) string { return account + "@unix(" + pair.Nodes[node].Socket + ")/" }
 			await.Until(t, func() bool {
 				code, _ := call(t, "where", "0-1-1", "--dsn", as("mend", 1))
 				return code == fault.OK
 			}, "the accounts are on the replica")
-			run(db2, "SET GLOBAL read_only = 0", "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only")
+			run(t, db2, "SET GLOBAL read_only = 0", "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only")
 			ends := func(code int, word string, args ...string) {
 				t.Helper()
 				if got, text := call(t, args...); got != code || !strings.Contains(text, word) {
@@ -256,20 +232,20 @@ func TestPrivileges(t *testing.T) {
 				ends(fault.Failed, "may not see other sessions (PROCESS)", repair("mend", "--forget")...)
 				ends(fault.OK, "done", repair("mend")...)
 				ends(fault.OK, "", seen...)
-				run(db2, "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only")
+				run(t, db2, "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only")
 			}
 			if c.spec == "mysql-9.7" {
-				run(db2, "SET GTID_NEXT = 'AUTOMATIC:mine'", "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only", "SET GTID_NEXT = 'AUTOMATIC'")
+				run(t, db2, "SET GTID_NEXT = 'AUTOMATIC:mine'", "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only", "SET GTID_NEXT = 'AUTOMATIC'")
 				ends(fault.Differs, ":mine:1-2", seen...)
-				run(db1, "REVOKE TRANSACTION_GTID_TAG ON *.* FROM mend@localhost")
+				run(t, db1, "REVOKE TRANSACTION_GTID_TAG ON *.* FROM mend@localhost")
 				ends(fault.Failed, "TRANSACTION_GTID_TAG", repair("mend")...)
-				run(db1, "GRANT TRANSACTION_GTID_TAG ON *.* TO mend@localhost")
+				run(t, db1, "GRANT TRANSACTION_GTID_TAG ON *.* TO mend@localhost")
 				ends(fault.OK, "done", repair("mend")...)
-				run(db2, "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only")
+				run(t, db2, "CREATE DATABASE IF NOT EXISTS only", "DROP DATABASE only")
 			}
 			if c.spec == "mysql-9.7" { // some that stay have a tag
 				ends(fault.Failed, "lacks TRANSACTION_GTID_TAG; nothing was changed", repair("forgets", "--forget")...)
-				run(db1, "GRANT TRANSACTION_GTID_TAG ON *.* TO forgets@localhost")
+				run(t, db1, "GRANT TRANSACTION_GTID_TAG ON *.* TO forgets@localhost")
 				await.Until(t, func() bool {
 					n, err := db2.Text(t.Context(), "SELECT COUNT(*) FROM mysql.global_grants WHERE USER = 'forgets' AND PRIV = 'TRANSACTION_GTID_TAG'")
 					return err == nil && n == "1"
@@ -287,20 +263,12 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	pair := sandboxtest.Pair(t, "mariadb")
 	db2, locks := sandboxtest.Connect(t, pair.Nodes[1]), sandboxtest.Connect(t, pair.Nodes[1])
-	run := func(c *mysql.Conn, statements ...string) {
-		t.Helper()
-		for _, s := range statements {
-			if err := c.Exec(t.Context(), s); err != nil {
-				t.Fatalf("%s: %v", s, err)
-			}
-		}
-	}
 	await.Until(t, func() bool {
 		code, _ := call(t, "errant", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN)
 		return code == fault.OK
 	}, "both servers agree")
-	run(db2, "SET GLOBAL read_only = 0", "CREATE DATABASE only", "CREATE TABLE only.t (id INT)")
-	run(locks, "LOCK TABLES only.t WRITE")
+	run(t, db2, "SET GLOBAL read_only = 0", "CREATE DATABASE only", "CREATE TABLE only.t (id INT)")
+	run(t, locks, "LOCK TABLES only.t WRITE")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out bytes.Buffer
@@ -331,26 +299,18 @@ func TestLogsBeginLate(t *testing.T) {
 	t.Parallel()
 	pair := sandboxtest.Pair(t, "mariadb")
 	db1, db2 := sandboxtest.Connect(t, pair.Nodes[0]), sandboxtest.Connect(t, pair.Nodes[1])
-	run := func(c *mysql.Conn, statements ...string) {
-		t.Helper()
-		for _, s := range statements {
-			if err := c.Exec(t.Context(), s); err != nil {
-				t.Fatalf("%s: %v", s, err)
-			}
-		}
-	}
-	run(db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)")
+	run(t, db1, "CREATE DATABASE shop", "CREATE TABLE shop.o (id INT PRIMARY KEY)")
 	await.Until(t, func() bool {
 		_, err := db2.Text(t.Context(), "SELECT COUNT(*) FROM shop.o")
 		return err == nil
 	}, "the table is there")
-	run(db2, "SET GLOBAL read_only = 0", "CREATE TABLE shop.secret (id INT PRIMARY KEY)")
+	run(t, db2, "SET GLOBAL read_only = 0", "CREATE TABLE shop.secret (id INT PRIMARY KEY)")
 	id, err := db2.Text(t.Context(), "SELECT @@server_id")
 	if err != nil {
 		t.Fatal(err)
 	}
 	purge(t, db2)
-	run(db2, "INSERT INTO shop.o VALUES (1)")
+	run(t, db2, "INSERT INTO shop.o VALUES (1)")
 	code, text := call(t, "errant", "--dsn", pair.Nodes[1].DSN, "--source", pair.Nodes[0].DSN)
 	if code != fault.Differs || !strings.Contains(text, "insert shop.o: 1 row") || !strings.Contains(text, "not seen: its binary logs begin behind 0-"+id+"-") {
 		t.Errorf("got exit code %d: %s", code, text)
@@ -376,4 +336,14 @@ func purge(t *testing.T, c *mysql.Conn) {
 		}
 		return len(logs) == 1
 	}, "the older logs are gone")
+}
+
+// run runs statements.
+func run(t *testing.T, c *mysql.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
 }
