@@ -322,6 +322,16 @@ var migrations = [...]string{
 		body  BLOB NOT NULL      -- JSON, by gzip
 	) STRICT;
 	CREATE INDEX topologies_by_time ON topologies (first)`,
+	// 15: what processes and controllers agree on: groups, leases, journals of failovers, receipts
+	`CREATE TABLE documents (
+		kind    TEXT NOT NULL,
+		key     TEXT NOT NULL,
+		version INTEGER NOT NULL,  -- counts its changes
+		changed INTEGER NOT NULL,
+		by      TEXT NOT NULL,     -- who changed it
+		body    BLOB NOT NULL,     -- JSON
+		PRIMARY KEY (kind, key)
+	) STRICT, WITHOUT ROWID`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

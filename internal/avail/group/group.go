@@ -1,0 +1,187 @@
+// Package group is the vocabulary of failing over: a group is a primary and the servers that replicate from it, each with a status, a weight and a rule of
+// promotion, as MySQL Fabric had them. What may become of what is decided here. It is pure.
+package group
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/pattern"
+)
+
+// Status is what a server of a group is for.
+type Status string
+
+// The statuses. One that is FAULTY comes back as SPARE only: somebody, or the comparison of its data, says that it is well.
+const (
+	Primary   Status = "PRIMARY"   // takes writes
+	Secondary Status = "SECONDARY" // replicates, answers reads, may become the primary
+	Spare     Status = "SPARE"     // replicates; gets no reads, and is promoted only by name
+	Faulty    Status = "FAULTY"    // gets nothing
+)
+
+// Statuses lists them.
+func Statuses() []Status { return []Status{Primary, Secondary, Spare, Faulty} }
+
+// Rule is how gladly a server is promoted.
+type Rule string
+
+// The rules.
+const (
+	Prefer  Rule = "prefer"
+	Neutral Rule = "neutral"
+	Avoid   Rule = "avoid" // only when nobody else can
+	Never   Rule = "never" // not even by name
+)
+
+// Rules lists them.
+func Rules() []Rule { return []Rule{Prefer, Neutral, Avoid, Never} }
+
+// Member is a server of a group.
+type Member struct {
+	Name    string    `json:"name"`    // unique in the group
+	Address string    `json:"address"` // host:port by which clients and the other members reach it
+	Status  Status    `json:"status"`
+	Rule    Rule      `json:"rule"`
+	Weight  float64   `json:"weight"`           // of reads, in proportion to the others'; 0: it gets none
+	Center  string    `json:"center,omitempty"` // data center
+	Since   time.Time `json:"since"`            // since when it has the status
+	Why     string    `json:"why,omitempty"`    // why it is FAULTY
+	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
+}
+
+// Lease is who may change a group now. Whoever takes it raises the epoch; what carries an older epoch is void.
+type Lease struct {
+	Holder string    `json:"holder"` // who: a name of a process that no other has
+	Epoch  uint64    `json:"epoch"`
+	Until  time.Time `json:"until"`
+}
+
+// Policy is how a group fails over.
+type Policy struct {
+	Automatic bool          `json:"automatic"`         // serve fails over by itself
+	Lossless  bool          `json:"lossless"`          // a failover is refused where an acknowledged transaction is known to be lost
+	Pause     time.Duration `json:"pause_ns"`          // between two automatic failovers
+	Fence     string        `json:"fence,omitempty"`   // how sure it must be that the old primary takes no writes: "proven" or "tried"
+	Rejoin    bool          `json:"rejoin"`            // an old primary that comes back without transactions of its own replicates again
+	Center    string        `json:"center,omitempty"`  // preferred data center
+	SemiSync  bool          `json:"semi_sync"`         // each primary waits for an acknowledgement
+	Rebuild   bool          `json:"rebuild,omitempty"` // one that has transactions of its own is rebuilt
+}
+
+// Group is a primary and the servers that replicate from it.
+type Group struct {
+	Name    string    `json:"name"`
+	About   string    `json:"about,omitempty"` // in the words of who made it
+	Active  bool      `json:"active"`          // it is watched, and failed over if its policy says so
+	Policy  Policy    `json:"policy"`
+	Members []Member  `json:"members"` // by name
+	Epoch   uint64    `json:"epoch"`   // of the primary: each change of it has a higher one
+	Since   time.Time `json:"since"`   // since when the primary is it
+	Lease   Lease     `json:"lease"`
+	Failed  time.Time `json:"failed,omitzero"` // when it was last failed over automatically
+}
+
+// Errors of this package.
+var (
+	ErrStatus = errors.New("a server cannot go from the one status to the other")
+	ErrNone   = errors.New("no such server in the group")
+	ErrHeld   = errors.New("another process changes the group")
+)
+
+// DefaultPause is how long a group is left alone after an automatic failover.
+const DefaultPause = time.Hour
+
+var nameForm = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckName refuses a name that commands, host names and files would not take.
+func CheckName(name string) error {
+	if !nameForm().MatchString(name) {
+		return fault.Usagef("%q: a name has letters, digits, dots, dashes and underscores, and begins with a letter or digit, up to 64", name)
+	}
+	return nil
+}
+
+// Find is the index of a member by its name or address, or -1.
+func (g *Group) Find(name string) int {
+	i := slices.IndexFunc(g.Members, func(m Member) bool { return m.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(g.Members, func(m Member) bool { return strings.EqualFold(m.Address, name) })
+	}
+	return i
+}
+
+// Primary is the index of the primary, or -1.
+func (g *Group) Primary() int {
+	return slices.IndexFunc(g.Members, func(m Member) bool { return m.Status == Primary })
+}
+
+// Sort brings the members into the order of their names.
+func (g *Group) Sort() {
+	slices.SortFunc(g.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Set gives a member another status, as Fabric allows it: FAULTY returns only by SPARE, and a primary is made by promotion alone.
+func (g *Group) Set(name string, to Status, why string, now time.Time) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fmt.Errorf("%s: %w", name, ErrNone)
+	}
+	m := &g.Members[i]
+	switch {
+	case m.Status == to:
+		return nil
+	case to == Primary:
+		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to "+m.Name, fmt.Errorf("%s to PRIMARY: %w; a primary is made by a switchover or a failover", m.Name, ErrStatus))
+	case m.Status == Primary && to != Faulty:
+		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to another server", fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
+	case m.Status == Faulty && to != Spare:
+		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
+	}
+	if m.Status, m.Since, m.Why = to, now, ""; to == Faulty {
+		m.Why = why
+	} else {
+		m.Errant = ""
+	}
+	return nil
+}
+
+// Promoted makes a member the primary. What was it becomes old, FAULTY or SECONDARY.
+func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now time.Time) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fmt.Errorf("%s: %w", name, ErrNone)
+	}
+	if was := g.Primary(); was >= 0 && was != i {
+		m := &g.Members[was]
+		m.Status, m.Since, m.Why = old, now, ""
+		if old == Faulty {
+			m.Why = why
+		}
+	}
+	m := &g.Members[i]
+	m.Status, m.Since, m.Why, m.Errant = Primary, now, "", ""
+	g.Epoch, g.Since = epoch, now
+	return nil
+}
+
+// Take gives the lease to a holder for a while, with a new epoch, unless another one has it.
+func (g *Group) Take(holder string, now time.Time, d time.Duration) error {
+	if g.Lease.Holder != "" && g.Lease.Holder != holder && now.Before(g.Lease.Until) {
+		return fault.New(fault.Failed, "wait until it is done", fmt.Errorf("%s, until %s: %w", g.Lease.Holder, g.Lease.Until.Format(time.TimeOnly), ErrHeld))
+	}
+	g.Lease = Lease{Holder: holder, Epoch: max(g.Lease.Epoch, g.Epoch) + 1, Until: now.Add(d)}
+	return nil
+}
+
+// Free gives the lease up.
+func (g *Group) Free(holder string) {
+	if g.Lease.Holder == holder {
+		g.Lease.Holder, g.Lease.Until = "", time.Time{}
+	}
+}

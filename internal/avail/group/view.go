@@ -1,0 +1,24 @@
+package group
+
+import "time"
+
+// Server is a member as clients need to know it.
+type Server struct {
+	Name    string  `json:"server"`
+	Address string  `json:"address"` // host:port
+	Weight  float64 `json:"weight,omitempty"`
+	// Lag is how far it is behind; nil: not known.
+	Lag *time.Duration `json:"lag_ns,omitempty"`
+}
+
+// View is where the clients of a group go, at one moment.
+type View struct {
+	Group string `json:"group"`
+	Epoch uint64 `json:"epoch"` // a higher one is newer, whoever tells it
+	// Primary takes writes; nil: nobody does now, as during a failover.
+	Primary  *Server   `json:"primary"`
+	Replicas []Server  `json:"replicas"`      // that answer reads, by name
+	Since    time.Time `json:"since"`         // since when the primary is it
+	Seen     time.Time `json:"seen"`          // when it was last known to be so
+	Why      string    `json:"why,omitempty"` // why there is no primary
+}
