@@ -51,7 +51,7 @@ type Member struct {
 	Weight  float64   `json:"weight"`           // of reads, in proportion to the others'; 0: it gets none
 	Center  string    `json:"center,omitempty"` // data center
 	Since   time.Time `json:"since"`            // since when it has the status
-	Why     string    `json:"why,omitempty"`    // why it is FAULTY
+	Fault   string    `json:"fault,omitempty"`  // why it is FAULTY
 	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
 }
 
@@ -143,8 +143,8 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
 	}
-	if m.Status, m.Since, m.Why = to, now, ""; to == Faulty {
-		m.Why = why
+	if m.Status, m.Since, m.Fault = to, now, ""; to == Faulty {
+		m.Fault = why
 	} else {
 		m.Errant = ""
 	}
@@ -159,13 +159,13 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	}
 	if was := g.Primary(); was >= 0 && was != i {
 		m := &g.Members[was]
-		m.Status, m.Since, m.Why = old, now, ""
+		m.Status, m.Since, m.Fault = old, now, ""
 		if old == Faulty {
-			m.Why = why
+			m.Fault = why
 		}
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Why, m.Errant = Primary, now, "", ""
+	m.Status, m.Since, m.Fault, m.Errant = Primary, now, "", ""
 	g.Epoch, g.Since = epoch, now
 	return nil
 }

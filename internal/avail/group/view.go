@@ -16,9 +16,9 @@ type View struct {
 	Group string `json:"group"`
 	Epoch uint64 `json:"epoch"` // a higher one is newer, whoever tells it
 	// Primary takes writes; nil: nobody does now, as during a failover.
-	Primary  *Server   `json:"primary"`
-	Replicas []Server  `json:"replicas"`      // that answer reads, by name
-	Since    time.Time `json:"since"`         // since when the primary is it
-	Seen     time.Time `json:"seen"`          // when it was last known to be so
-	Why      string    `json:"why,omitempty"` // why there is no primary
+	Primary   *Server   `json:"primary"`
+	Replicas  []Server  `json:"replicas"`             // that answer reads, by name
+	Since     time.Time `json:"since"`                // since when the primary is it
+	Seen      time.Time `json:"seen"`                 // when it was last known to be so
+	NoPrimary string    `json:"no_primary,omitempty"` // why there is no primary
 }

@@ -1,22 +1,19 @@
-package state_test
+package state
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
-
-	"github.com/rissodb/risso/internal/store/state"
 )
 
 // TestDocuments holds that of two that change a document at once one is told so.
 func TestDocuments(t *testing.T) {
 	ctx := t.Context()
-	s := openStore(t, filepath.Join(t.TempDir(), "state.db"))
-	d, err := s.PutDocument(ctx, state.Document{Kind: "group", Key: "g", By: "a", Body: []byte(`{"n":1}`)})
+	s := newStore(t)
+	d, err := s.PutDocument(ctx, Document{Kind: "group", Key: "g", By: "a", Body: []byte(`{"n":1}`)})
 	if err != nil || d.Version != 1 {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if _, err := s.PutDocument(ctx, state.Document{Kind: "group", Key: "g", Body: []byte(`{}`)}); !errors.Is(err, state.ErrConflict) {
+	if _, err := s.PutDocument(ctx, Document{Kind: "group", Key: "g", Body: []byte(`{}`)}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a second new one: %v", err)
 	}
 	other := d
@@ -24,7 +21,7 @@ func TestDocuments(t *testing.T) {
 	if d, err = s.PutDocument(ctx, d); err != nil || d.Version != 2 {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if _, err := s.PutDocument(ctx, other); !errors.Is(err, state.ErrConflict) {
+	if _, err := s.PutDocument(ctx, other); !errors.Is(err, ErrConflict) {
 		t.Errorf("an old one: %v", err)
 	}
 	if got, err := s.Document(ctx, "group", "g"); err != nil || string(got.Body) != `{"n":2}` || got.Version != 2 {
@@ -33,13 +30,13 @@ func TestDocuments(t *testing.T) {
 	if list, err := s.Documents(ctx, "group"); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
-	if err := s.DropDocument(ctx, "group", "g", 1); !errors.Is(err, state.ErrConflict) {
+	if err := s.DropDocument(ctx, "group", "g", 1); !errors.Is(err, ErrConflict) {
 		t.Errorf("drop an old one: %v", err)
 	}
 	if err := s.DropDocument(ctx, "group", "g", 2); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Document(ctx, "group", "g"); !errors.Is(err, state.ErrNotFound) {
+	if _, err := s.Document(ctx, "group", "g"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
