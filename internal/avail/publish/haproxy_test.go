@@ -174,13 +174,14 @@ type write struct {
 	begun, end time.Time
 }
 
-// writers write through HAProxy until stopped, each over one connection as long as that holds, and note which server acknowledged when.
-func writers(t *testing.T, n *sandbox.Node, address string, count int) (noted func() []write, stop func()) {
+// writers write through each HAProxy until stopped, each over one connection as long as that holds, and note which server acknowledged when.
+func writers(t *testing.T, n *sandbox.Node, addresses []string, each int) (noted func() []write, stop func()) {
 	var mu sync.Mutex
 	var list []write
 	over := make(chan struct{})
 	var wg sync.WaitGroup
-	for range count {
+	for i := range each * len(addresses) {
+		address := addresses[i%len(addresses)]
 		wg.Go(func() {
 			var c *mysql.Conn
 			defer func() {
@@ -224,7 +225,7 @@ func writers(t *testing.T, n *sandbox.Node, address string, count int) (noted fu
 		}
 }
 
-// TestHAProxyFollows: writers through the real HAProxy follow a primary of real servers that nobody fences: no server acknowledges a write after the next one was
+// TestHAProxyFollows: writers through two real HAProxys follow a primary of real servers that nobody fences: no server acknowledges a write after the next one was
 // written to. Controllers may die, one or all for a while.
 func TestHAProxyFollows(t *testing.T) {
 	needHAProxy(t)
@@ -285,7 +286,17 @@ func TestHAProxyFollows(t *testing.T) {
 	}
 	reads(id["db2"])
 
-	noted, stop := writers(t, one, o.Writes, 4)
+	// Another HAProxy, which asks at other moments.
+	beside := o
+	beside.Writes, beside.Reads, beside.Local = freePort(t), "", freePort(t)
+	if config, err = HAProxy("shop", members, beside); err != nil {
+		t.Fatal(err)
+	}
+	h2 := startHAProxy(t, config)
+	h2.becomes(t, "shop_primary/db1", "UP")
+	h2.becomes(t, "shop_primary/db2", "DOWN")
+
+	noted, stop := writers(t, one, []string{o.Writes, beside.Writes}, 2)
 	writesOn := func(server string) {
 		t.Helper()
 		from := len(noted())
