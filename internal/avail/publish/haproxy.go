@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func HAProxy(name string, members []group.Member, o HAProxyOptions) (string, err
 }
 
 // ms is a length as HAProxy reads it.
-func ms(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
 
 // checks are the lines that say how the servers of a backend are checked.
 func (o HAProxyOptions) checks(b *strings.Builder, question string) {

@@ -27,6 +27,12 @@ type Views interface {
 	Members(name string) []group.Member
 }
 
+// Known is what is known of a group: what the configuration of a proxy needs.
+type Known struct {
+	View    group.View     `json:"view"`
+	Members []group.Member `json:"members"` // all of them: each may become the primary
+}
+
 // lagStep is how much a lag has to change before a view is another one.
 const lagStep = time.Second
 

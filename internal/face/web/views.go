@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 
-	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -21,12 +20,6 @@ func (s *server) viewRoutes(mux *http.ServeMux) {
 	}
 }
 
-// ClientsAnswer is a group as the configuration of a proxy needs it.
-type ClientsAnswer struct {
-	View    group.View     `json:"view"`
-	Members []group.Member `json:"members"` // all of them: each may become the primary
-}
-
 // clients is GET /api/clients?group=NAME.
 func (s *server) clients(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("group")
@@ -40,5 +33,5 @@ func (s *server) clients(r *http.Request) (any, error) {
 	if !ok {
 		return nil, failed(http.StatusNotFound, "there is no group of that name", "risso group lists them")
 	}
-	return ClientsAnswer{v, s.Views.Members(name)}, nil
+	return publish.Known{View: v, Members: s.Views.Members(name)}, nil
 }
