@@ -58,7 +58,7 @@ type Parts struct {
 	Topology   *topology.Room
 	Rules      *own.Rules
 	Health     *health.Desk
-	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
+	Did        func(state.Action) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
 }
 
@@ -248,7 +248,7 @@ func requireToken(ctx context.Context, set config.Settings, facts *state.Store) 
 		return err
 	}
 	if !any {
-		return fault.New(fault.Usage, "make one first: risso token create NAME --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no token", set.Listen))
+		return fault.New(fault.Usage, "make one first: risso user add NAME, or risso token create NAME, with --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no user and no token", set.Listen))
 	}
 	return nil
 }

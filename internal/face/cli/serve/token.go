@@ -83,7 +83,7 @@ func (f *tokenFlags) create(s screen.Streams) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{Use: "create NAME", Short: "Create a token and print it, once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
 		RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
-			if r := state.Role(role); r != state.RoleLook && r != state.RoleAct {
+			if r := state.Role(role); r != state.RoleLook && r != state.RoleChange {
 				return fault.Usagef("--role %q: look or act", role)
 			}
 			t, secret, err := st.CreateToken(ctx, args[0], state.Role(role))
