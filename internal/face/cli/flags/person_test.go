@@ -1,0 +1,22 @@
+package flags
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// TestPerson: who gives a command is named with the account he came from and the host, in one line.
+func TestPerson(t *testing.T) {
+	for _, c := range []struct{ me, was, host, want string }{
+		{"root", "", "db1", "root on db1"}, {"root", "ann", "db1", "ann as root on db1"}, {"ann", "ann", "db1", "ann on db1"}, {"root", "a b\n", "h\x1b[m", "a_b_ as root on h_[m"},
+	} {
+		if got := personName(c.me, c.was, c.host); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if p := Person("risso token create"); !strings.Contains(p.Name, " on ") || p.Role != state.RoleAdmin || p.Via != "shell" || p.Call != "risso token create" {
+		t.Errorf("got %+v; want somebody on this host, by a shell", p)
+	}
+}
