@@ -210,7 +210,6 @@ func (s *server) logout(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.setCookies(w, r, "", "")
-	w.Header().Set("Clear-Site-Data", `"cache"`)
 	writeStatus(w, http.StatusOK, map[string]any{"signed_out": true})
 }
 
