@@ -163,18 +163,18 @@ func (s *Store) inUse(ctx context.Context, t Token) error {
 	now := s.now()
 	if t.Expired(now) {
 		if !t.ended {
-			s.note(ctx, "end token", `UPDATE tokens SET ended=? WHERE id=?`, stamp(now), t.ID)
+			s.noteRow(ctx, "end token", `UPDATE tokens SET ended=? WHERE id=?`, stamp(now), t.ID)
 		}
 		return fmt.Errorf("the token %s has expired: %w", t.Name, ErrNotFound)
 	}
 	if now.Sub(t.LastUsed) > time.Minute {
-		s.note(ctx, "note use of token", `UPDATE tokens SET last_used=? WHERE id=?`, stamp(now), t.ID)
+		s.noteRow(ctx, "note use of token", `UPDATE tokens SET last_used=? WHERE id=?`, stamp(now), t.ID)
 	}
 	return nil
 }
 
-// note writes what is good to know. Who may look must not depend on room on the disk: a failure costs only the note.
-func (s *Store) note(ctx context.Context, what, query string, args ...any) {
+// noteRow writes what is good to know. Who may look must not depend on room on the disk: a failure costs only the note.
+func (s *Store) noteRow(ctx context.Context, what, query string, args ...any) {
 	_ = s.change(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err

@@ -49,7 +49,7 @@ func (s *Store) CheckSignIn(ctx context.Context, name, password string) (User, e
 	}
 	if !current {
 		again := hashPassword(password)
-		s.note(ctx, "keep the password at today's cost", `UPDATE users SET password=? WHERE name=? AND password=?`, again, u.Name, kept)
+		s.noteRow(ctx, "keep the password at today's cost", `UPDATE users SET password=? WHERE name=? AND password=?`, again, u.Name, kept)
 		if now, err := s.user(ctx, u.Name); err == nil && now.password == again {
 			u.password = again
 		}
@@ -164,7 +164,7 @@ func (s *Store) VerifySession(ctx context.Context, secret string) (Actor, error)
 	}
 	now := s.now()
 	if !now.Before(fromStamp(expires)) || now.Sub(fromStamp(seen)) >= sessionIdle || fromStamp(created).Sub(now) > clockSlack {
-		s.note(ctx, "end session", `DELETE FROM sessions WHERE key=?`, key) // a clock that goes back does not revive it
+		s.noteRow(ctx, "end session", `DELETE FROM sessions WHERE key=?`, key) // a clock that goes back does not revive it
 		return Actor{}, fmt.Errorf("session: %w", ErrNotFound)
 	}
 	a, err := s.whose(ctx, name, token)
@@ -172,7 +172,7 @@ func (s *Store) VerifySession(ctx context.Context, secret string) (Actor, error)
 		return Actor{}, err
 	}
 	if d := now.Sub(fromStamp(seen)); d > time.Minute || d < -clockSlack {
-		s.note(ctx, "note use of session", `UPDATE sessions SET seen=? WHERE key=?`, stamp(now), key)
+		s.noteRow(ctx, "note use of session", `UPDATE sessions SET seen=? WHERE key=?`, stamp(now), key)
 	}
 	a.Session = key
 	return a, nil
