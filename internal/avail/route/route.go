@@ -128,7 +128,7 @@ type setup struct {
 // New makes a router; Run starts it.
 func New(o Options) (*Router, error) {
 	if o.Threads == 0 {
-		o.Threads = runtime.GOMAXPROCS(0)
+		o.Threads = runtime.NumCPU()
 	}
 	loop, err := splice.New(o.Threads)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls never wait, so the scheduler need not know of them.
+// Of these calls the scheduler does not know: they wait for some milliseconds at most.
 
 func read(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
@@ -18,9 +18,9 @@ func write(fd int, b []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// epollNow is what has happened already.
-func epollNow(fd int, events []unix.EpollEvent) int {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+// epollWait waits some milliseconds at most.
+func epollWait(fd int, events []unix.EpollEvent, patience int) int {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(patience), 0, 0)
 	if errno != 0 {
 		return 0
 	}

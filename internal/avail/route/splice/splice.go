@@ -5,6 +5,7 @@ package splice
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,8 @@ const (
 	maxEvents  = 256
 	// lingerTime is how long a client that was told that its server closed the connection may take to close it, too.
 	lingerTime = 10 * time.Second
+	yieldEvery = 4 * time.Millisecond
+	busyWait   = 4 * time.Millisecond // without an event for so long, a thread is idle
 )
 
 // Loop carries the bytes of many pairs.
@@ -25,6 +28,7 @@ type Loop struct {
 	workers []*worker
 	ended   sync.WaitGroup
 	next    atomic.Uint32
+	places  int
 }
 
 // Pair is a client and a server whose bytes are carried to each other.
@@ -56,10 +60,13 @@ type end struct {
 	queued   bool          // it is in the worker's list again
 }
 
-// New starts the threads.
+// New starts the threads. Each takes one of the places that GOMAXPROCS gives, so there are as many more until Close.
 func New(threads int) (*Loop, error) {
 	l := &Loop{}
-	for range max(threads, 1) {
+	threads = max(threads, 1)
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
+	l.places = threads
+	for range threads {
 		w, err := newWorker()
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
@@ -94,6 +101,8 @@ func (l *Loop) Close() error {
 		errs = append(errs, unix.Close(w.epoll), unix.Close(w.wake))
 	}
 	l.workers = nil
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - l.places)
+	l.places = 0
 	return errors.Join(errs...)
 }
 
@@ -116,6 +125,7 @@ type worker struct {
 	lingering []*Pair // the first to be closed first
 	spare     [][]byte
 	buffer    [bufferSize]byte
+	yielded   time.Time
 	stopped   bool
 }
 
@@ -165,10 +175,18 @@ func (w *worker) run() {
 	}
 }
 
-// await waits for events; not at all if something is to be done.
+// await waits for events; not at all if something is to be done. While there is traffic it waits in a plain system call, of which the scheduler does not
+// know: else the thread would lose its place in the scheduler each time, and had to get another one when it wakes.
 func (w *worker) await(events []unix.EpollEvent) int {
-	if n := epollNow(w.epoll, events); n != 0 || len(w.again) > 0 || w.posted.Load() {
-		return max(n, 0)
+	if len(w.again) > 0 || w.posted.Load() {
+		return epollWait(w.epoll, events, 0)
+	}
+	if now := time.Now(); now.Sub(w.yielded) > yieldEvery {
+		runtime.Gosched() // else the runtime sends a signal after 10 ms
+		w.yielded = now
+	}
+	if n := epollWait(w.epoll, events, int(busyWait/time.Millisecond)); n > 0 {
+		return n
 	}
 	patience := -1
 	if len(w.lingering) > 0 {
