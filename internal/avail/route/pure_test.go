@@ -131,8 +131,8 @@ func TestNewest(t *testing.T) {
 	}
 	first := told{view: view(5, "a")}
 	step("the first", 0, 0, first, true, "a")
-	step("an older one", 1, time.Second, told{view: view(4, "b")}, false, "a")
-	step("an older one of the same", 0, time.Second, told{view: view(4, "b")}, false, "a")
+	step("an older one", 1, time.Second/2, told{view: view(4, "b")}, false, "a")
+	step("an older one of the same", 0, time.Second/2, told{view: view(4, "b")}, false, "a")
 	step("the same epoch of another", 1, time.Second, told{view: view(5, "b")}, false, "a")
 	step("it is still so", 0, 2*time.Second, told{view: first.view, same: true}, false, "a")
 	step("the same epoch of another, again", 1, 2*time.Second, told{view: view(5, "b")}, false, "a")
