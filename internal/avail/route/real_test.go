@@ -296,7 +296,9 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("without a replica: %v, want error 2003 that says why", err)
 	}
 	b.primary(1, &p, behind(q, time.Second))
-	r.until("the replica is back", func(s Status) bool { return s.Servers[len(s.Servers)-1].Lag != nil && *s.Servers[len(s.Servers)-1].Lag == 1 })
+	r.until("the replica is back", func(s Status) bool {
+		return s.Servers[len(s.Servers)-1].Lag != nil && *s.Servers[len(s.Servers)-1].Lag == 1
+	})
 	if got := port(t, r.at[1]); got != y.Port {
 		t.Errorf("a read goes to port %d, want the replica's, %d", got, y.Port)
 	}
