@@ -36,11 +36,14 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
+	"github.com/rissodb/risso/internal/face/cli/failover"
+	"github.com/rissodb/risso/internal/face/cli/group"
 	"github.com/rissodb/risso/internal/face/cli/gtid"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	clipublish "github.com/rissodb/risso/internal/face/cli/publish"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -81,6 +84,8 @@ func answers() []answer {
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"lag", "", reflect.TypeFor[clilag.Answer]()},
+		{"publish haproxy", "", reflect.TypeFor[clipublish.HAProxyAnswer]()},
+		{"publish proxysql", "", reflect.TypeFor[clipublish.ProxySQLAnswer]()},
 		{"semisync status", "", reflect.TypeFor[clisemisync.StatusAnswer]()},
 		{"semisync on", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
 		{"semisync off", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
@@ -153,6 +158,16 @@ func answers() []answer {
 		{"events", "--after", reflect.TypeFor[after.Answer]()},
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
+		{"failover", "", reflect.TypeFor[failover.Answer]()},
+		{"failover resume", "", reflect.TypeFor[failover.Answer]()},
+		{"receipt", "", reflect.TypeFor[failover.ReceiptsAnswer]()},
+		{"switchover", "", reflect.TypeFor[failover.Answer]()},
+		{"group create", "", reflect.TypeFor[group.Answer]()},
+		{"group list", "", reflect.TypeFor[group.Answer]()},
+		{"group remove", "", reflect.TypeFor[group.Answer]()},
+		{"group set-status", "", reflect.TypeFor[group.Answer]()},
+		{"group set-weight", "", reflect.TypeFor[group.Answer]()},
+		{"group show", "", reflect.TypeFor[group.Answer]()},
 		{"galera", "", reflect.TypeFor[galera.Report]()},
 		{"galera bootstrap", "", reflect.TypeFor[galera.Decision]()},
 		{"galera plan", "", reflect.TypeFor[galera.Plan]()},
