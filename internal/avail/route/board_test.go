@@ -3,7 +3,6 @@ package route
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -24,61 +24,64 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
-// board stands in for a risso serve: it answers with the view that a test has set, as soon as it is another one than the asker knows.
+// board is what risso serve answers with, and a test says where clients go.
 type board struct {
 	*httptest.Server
-	mu      sync.Mutex
-	view    *group.View
-	number  int
-	changed chan struct{}
-	asked   int
-	broken  bool // it answers with an error
-	hasty   bool // it does not wait
+	posts  *publish.Board
+	mu     sync.Mutex
+	view   group.View
+	asked  int
+	broken bool // it answers with an error
+	hasty  bool // it does not wait
 }
 
 func newBoard(t *testing.T) *board {
 	t.Helper()
-	b := &board{changed: make(chan struct{})}
-	b.Server = httptest.NewServer(http.HandlerFunc(b.answer))
-	t.Cleanup(func() { b.CloseClientConnections(); b.Close() })
+	b := &board{posts: publish.NewBoard()}
+	desk := publish.NewDesk(b.posts, time.Hour)
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		b.mu.Lock()
+		b.asked++
+		broken, hasty := b.broken, b.hasty
+		b.mu.Unlock()
+		if hasty {
+			v := q.URL.Query()
+			v.Del("wait")
+			q.URL.RawQuery = v.Encode()
+		}
+		if broken {
+			http.Error(w, "broken", http.StatusInternalServerError)
+			return
+		}
+		desk.ServeHTTP(w, q)
+	}))
+	ended := make(chan struct{})
+	go func() { // a controller looks again and again
+		defer close(ended)
+		for t.Context().Err() == nil {
+			time.Sleep(50 * time.Millisecond)
+			b.mu.Lock()
+			if b.view.Group != "" {
+				b.view.Seen = time.Now()
+				b.posts.Tell(b.view, nil)
+			}
+			b.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() { <-ended; b.CloseClientConnections(); b.Close() })
 	return b
 }
 
-func (b *board) set(v *group.View) {
+// set says where clients go, though it is older than what was said.
+func (b *board) set(v group.View) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	v.Seen = time.Now()
+	if v.Epoch < b.view.Epoch {
+		b.posts.Forget(v.Group)
+	}
 	b.view = v
-	b.number++
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-func (b *board) answer(w http.ResponseWriter, q *http.Request) {
-	wait, _ := time.ParseDuration(q.FormValue("wait"))
-	b.mu.Lock()
-	b.asked++
-	if tag := fmt.Sprintf(`"%d"`, b.number); tag == q.Header.Get("If-None-Match") && !b.hasty {
-		changed := b.changed
-		b.mu.Unlock()
-		select {
-		case <-changed:
-		case <-time.After(wait):
-		case <-q.Context().Done():
-		}
-		b.mu.Lock()
-	}
-	tag, v, broken := fmt.Sprintf(`"%d"`, b.number), b.view, b.broken
-	b.mu.Unlock()
-	w.Header().Set("ETag", tag)
-	switch {
-	case broken || v == nil:
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"error": "nobody leads"}`))
-	case q.Header.Get("If-None-Match") == tag:
-		w.WriteHeader(http.StatusNotModified)
-	default:
-		_ = json.NewEncoder(w).Encode(v)
-	}
+	b.posts.Tell(v, nil)
 }
 
 // routed is a router under test.
@@ -175,7 +178,7 @@ func behind(s group.Server, d time.Duration) group.Server {
 }
 
 func (b *board) primary(epoch uint64, s *group.Server, replicas ...group.Server) {
-	b.set(&group.View{Group: "g", Epoch: epoch, Primary: s, Replicas: replicas, NoPrimary: map[bool]string{true: "it is being failed over"}[s == nil]})
+	b.set(group.View{Group: "g", Epoch: epoch, Primary: s, Replicas: replicas, NoPrimary: map[bool]string{true: "it is being failed over"}[s == nil]})
 }
 
 // account lets a client without a password in over TCP, and makes a table.

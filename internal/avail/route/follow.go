@@ -68,7 +68,7 @@ func (c Controller) ask(ctx context.Context, client *http.Client, name string, s
 	case err != nil:
 		return nil, 0, err
 	case resp.StatusCode == http.StatusNotModified && *seen != "":
-		return nil, 0, nil
+		return nil, ageOf(resp.Header), nil
 	case resp.StatusCode != http.StatusOK:
 		var said struct{ Error string }
 		_ = json.Unmarshal(body, &said) // without JSON the status says enough
@@ -79,11 +79,16 @@ func (c Controller) ask(ctx context.Context, client *http.Client, name string, s
 		return nil, 0, err
 	}
 	*seen = resp.Header.Get("ETag")
-	var age time.Duration
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && !v.Seen.IsZero() {
-		age = max(0, date.Sub(v.Seen)) // both by the controller's clock
+	return v, ageOf(resp.Header), nil
+}
+
+// ageOf is how long before its answer a controller saw what it says, by its own clock.
+func ageOf(h http.Header) time.Duration {
+	d, err := time.ParseDuration(h.Get("Risso-Age"))
+	if err != nil {
+		return 0
 	}
-	return v, age, nil
+	return max(d, 0)
 }
 
 // readView reads a view, and refuses one that would send clients nowhere.
@@ -159,7 +164,7 @@ func (n *newest) hear(from int, t told, now time.Time) (changed bool, older *gro
 	case t.err != nil:
 		return false, nil
 	case t.same && from == n.from && v == n.view:
-		n.at, n.age = now, 0
+		n.at, n.age = now, t.age
 		return false, nil
 	case n.view == nil || v.Epoch > n.view.Epoch:
 	case v.Epoch < n.view.Epoch:

@@ -33,7 +33,7 @@ func TestFollow(t *testing.T) {
 	first, second := newBoard(t), newBoard(t)
 	first.primary(1, &a)
 	r := routing(t, Options{}, []*board{first, second}, Door{Rules: Rules{Role: Primary}})
-	r.said("nobody leads") // the second
+	r.said("no group of that name") // the second
 
 	const writers = 8
 	var next, written, cut atomic.Int64
