@@ -14,8 +14,8 @@ import (
 // before there is anything to ask.
 
 // recipe is how the servers of one family, from one version on, are made. In
-// statements, {user}, {password}, {native} (its hash of mysql_native_password)
-// and {port} are replaced by what is only known later.
+// statements, {user}, {password}, {native} (its hash of mysql_native_password),
+// {host} and {port} are replaced by what is only known later.
 type recipe struct {
 	families []Family
 	from     fleet.Version // the first version that it fits
@@ -45,7 +45,6 @@ type recipe struct {
 // so that any node can be promoted.
 var common = []string{
 	"skip-name-resolve",
-	"bind-address=127.0.0.1",
 	"log_bin=binlog",
 	"relay_log=relay",
 	"sync_binlog=1",
@@ -85,7 +84,7 @@ func mysqlRecipes() []recipe {
 		// The server writes the hash, not the password, to its binary log.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED WITH caching_sha2_password BY '{password}'", grantAll, createTest},
 		follow: []string{
-			"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1, GET_MASTER_PUBLIC_KEY=1",
+			"CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1, GET_MASTER_PUBLIC_KEY=1",
 			"START SLAVE",
 		},
 		position: "SELECT @@GLOBAL.gtid_executed",
@@ -97,7 +96,7 @@ func mysqlRecipes() []recipe {
 	mysql8023 := mysql80
 	mysql8023.from = 80023
 	mysql8023.follow = []string{
-		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
+		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
 		"START REPLICA",
 	}
 	mysql8023.status = "SHOW REPLICA STATUS"
@@ -122,7 +121,7 @@ func mysqlRecipes() []recipe {
 	mysql57.quiet = []string{"skip_slave_start=ON", "event_scheduler=OFF"}
 	mysql57.account = []string{"CREATE USER {user}@'%' IDENTIFIED WITH mysql_native_password AS '{native}'", grantAll, createTest}
 	mysql57.follow = []string{
-		"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
+		"CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
 		"START SLAVE",
 	}
 	return []recipe{mysql8030, mysql8023, mysql80, mysql57}
@@ -147,7 +146,7 @@ func mariadbRecipe() recipe {
 		// The hash, because this server writes the statement to its binary log as it is.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED BY PASSWORD '{native}'", grantAll, createTest},
 		follow: []string{
-			"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1",
+			"CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1",
 			"START SLAVE",
 		},
 		position: "SELECT @@GLOBAL.gtid_binlog_pos",
