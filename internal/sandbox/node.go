@@ -132,6 +132,15 @@ func (n *Node) Start(ctx context.Context, args ...string) error {
 	return n.start(ctx, args...)
 }
 
+// StartClosed starts the server like Start, but closed to clients who write, whatever its configuration says: so a group's servers have to come back.
+func (n *Node) StartClosed(ctx context.Context) error {
+	r, err := recipeFor(n.Program)
+	if err != nil {
+		return err
+	}
+	return n.Start(ctx, dashed(r.readOnly)...)
+}
+
 // start runs the program and waits until it answers. The caller holds the port.
 func (n *Node) start(ctx context.Context, args ...string) error {
 	err := n.startWith(ctx, args...)

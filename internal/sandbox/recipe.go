@@ -29,6 +29,11 @@ type recipe struct {
 	settings []string // the rest of it, for every node, after common
 	readOnly []string // the same, of replicas only
 
+	// semiSync are settings of every node by which it may be either side of semi-synchronous replication without a time-out, and semiSource are the statements
+	// that make the primary wait for acknowledgements.
+	semiSync   []string
+	semiSource []string
+
 	// takeOver lets root in without a password on data that came from elsewhere, and quiet keeps that data from acting by
 	// itself: the settings of a server that is started on it.
 	takeOver []string
@@ -74,6 +79,9 @@ func mysqlRecipes() []recipe {
 		// mysqlx would listen on one more port; log_slave_updates is the default.
 		settings: append(gtid, "mysqlx=OFF", "slave_net_timeout=10"),
 		readOnly: []string{"read_only=ON", "super_read_only=ON"},
+		semiSync: []string{"plugin-load-add=semisync_master.so", "plugin-load-add=semisync_slave.so", "loose_rpl_semi_sync_slave_enabled=ON",
+			"loose_rpl_semi_sync_master_wait_point=AFTER_SYNC", "loose_rpl_semi_sync_master_timeout=4294967295"},
+		semiSource: []string{"SET GLOBAL rpl_semi_sync_master_enabled=ON"},
 		// AS '' and not BY '': no password policy of the data looks at it.
 		takeOver: []string{
 			"CREATE USER IF NOT EXISTS 'root'@'localhost'",
@@ -106,6 +114,9 @@ func mysqlRecipes() []recipe {
 	mysql8030.from = 80030
 	mysql8030.redo = []string{"innodb_redo_log_capacity=64M"}
 	mysql8030.settings = append(gtid, "mysqlx=OFF", "replica_net_timeout=10")
+	mysql8030.semiSync = []string{"plugin-load-add=semisync_source.so", "plugin-load-add=semisync_replica.so", "loose_rpl_semi_sync_replica_enabled=ON",
+		"loose_rpl_semi_sync_source_wait_point=AFTER_SYNC", "loose_rpl_semi_sync_source_timeout=4294967295"}
+	mysql8030.semiSource = []string{"SET GLOBAL rpl_semi_sync_source_enabled=ON"}
 	mysql8030.quiet = append([]string{"skip_replica_start=ON"}, mysql80.quiet[1:]...) // the new word came with 8.0.26
 
 	mysql57 := mysql80
@@ -135,9 +146,11 @@ func mariadbRecipe() recipe {
 		// The installer makes root without a password for TCP as well.
 		extraSQL: "DELETE FROM mysql.global_priv WHERE NOT (User='root' AND Host='localhost' OR User='mariadb.sys');\n" +
 			"DELETE FROM mysql.proxies_priv WHERE Host<>'localhost';\n",
-		redo:     []string{"innodb_log_file_size=32M"},
-		settings: []string{"binlog_format=ROW", "log_slave_updates=ON", "gtid_strict_mode=ON", "slave_net_timeout=10"},
-		readOnly: []string{"read_only=ON"},
+		redo:       []string{"innodb_log_file_size=32M"},
+		settings:   []string{"binlog_format=ROW", "log_slave_updates=ON", "gtid_strict_mode=ON", "slave_net_timeout=10"},
+		readOnly:   []string{"read_only=ON"},
+		semiSync:   []string{"rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_wait_point=AFTER_SYNC", "rpl_semi_sync_master_timeout=4294967295"},
+		semiSource: []string{"SET GLOBAL rpl_semi_sync_master_enabled=ON"},
 		takeOver: []string{
 			"CREATE OR REPLACE USER 'root'@'localhost' IDENTIFIED BY PASSWORD ''",
 			"GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION",

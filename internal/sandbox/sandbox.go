@@ -61,6 +61,9 @@ type Options struct {
 	Replicas int      // replicas of a replication topology (0: 2); nodes besides the first of a Galera cluster (0: 2)
 	Settings []string // "key=value" for the [mysqld] section of every node
 
+	// SemiSync lets the primary of a replication topology wait, without a time-out, until a replica has what it acknowledges. Who promotes a replica switches that on
+	// there.
+	SemiSync bool
 	// Network puts each node into a network namespace of its own; Disk, in bytes, gives each a file system of its own, and Clock a clock of its own, which can
 	// jump (by libfaketime). For faults that harm nothing else; the first two need root.
 	Network bool

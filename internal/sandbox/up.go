@@ -39,6 +39,7 @@ type plan struct {
 	password          string
 	data              func(context.Context, string) ([]string, error) // nil: an empty server
 	network, clock    bool
+	semiSync          bool
 	disk              int64
 	timeout, answer   time.Duration
 	progress          func(string)
@@ -46,7 +47,7 @@ type plan struct {
 
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	p := &plan{name: o.Name, topology: o.Topology, settings: slices.Clone(o.Settings), timeout: o.StartTimeout, answer: o.AnswerTimeout, progress: o.Progress, data: o.Data,
-		network: o.Network, disk: o.Disk, clock: o.Clock}
+		network: o.Network, disk: o.Disk, clock: o.Clock, semiSync: o.SemiSync}
 	p.password = strings.ToLower(rand.Text()) // letters and digits: no statement has to quote it
 	if p.topology == "" {
 		p.topology = TopologySingle
@@ -77,6 +78,9 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	count, err := nodeCount(o)
 	if err != nil {
 		return nil, err
+	}
+	if p.semiSync && p.topology != TopologyReplication {
+		return nil, fault.New(fault.Usage, "use --topology replication", errors.New("semi-synchronous replication without replicas"))
 	}
 	if (p.network || p.disk > 0 || p.clock) && (p.topology == TopologyGalera || p.data != nil) {
 		return nil, fault.New(fault.Usage, "leave those options out", errors.New("a Galera cluster, or a server on given data, with a network, disks or a clock of its own"))
@@ -279,6 +283,9 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 	} else {
 		err = s.startNodes(ctx, p)
 	}
+	if err == nil && p.semiSync { // not before the replicas follow: they need the account, which would wait for them
+		err = s.Primary().runRecipe(ctx, p.servers[0].recipe.semiSource)
+	}
 	if err != nil {
 		return err
 	}
@@ -401,6 +408,9 @@ func (n *Node) startOnFreePort(ctx context.Context, p *plan, b build) error {
 	if n.Role == RoleReplica {
 		lines = append(lines, b.recipe.readOnly...)
 	}
+	if p.semiSync {
+		lines = append(lines, b.recipe.semiSync...)
+	}
 	if err := n.writeConfig(p, lines); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -472,6 +482,19 @@ func run(ctx context.Context, db *sql.DB, statements []string, password string) 
 			words := strings.Fields(q)
 			return fmt.Errorf("%s: %s", strings.Join(words[:min(2, len(words))], " "), strings.ReplaceAll(err.Error(), password, "…"))
 		}
+	}
+	return nil
+}
+
+// runRecipe runs statements that need nothing filled in.
+func (n *Node) runRecipe(ctx context.Context, statements []string) error {
+	db, err := n.DB()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := run(ctx, db, statements, "\x00"); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	return nil
 }

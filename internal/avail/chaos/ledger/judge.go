@@ -2,9 +2,12 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Double is a write that a server took when it was not the primary any more, or never had been: at that time there were two writers.
@@ -12,6 +15,14 @@ type Double struct {
 	Ack       Ack           `json:"ack"`
 	Successor string        `json:"successor"` // the primary at that time
 	First     time.Duration `json:"first"`     // when that one acknowledged its first write; 0: the writer never was a primary at all
+}
+
+// String says it in a sentence.
+func (d Double) String() string {
+	if d.First == 0 {
+		return fmt.Sprintf("%s took a write (%s), and %s was the primary", d.Ack.Server, d.Ack.Row(), d.Successor)
+	}
+	return fmt.Sprintf("%s took a write (%s) that was sent %s after %s had acknowledged one as the next primary", d.Ack.Server, d.Ack.Row(), digits.Span(d.Ack.Began-d.First), d.Successor)
 }
 
 // Writers is what the book says of who took writes.

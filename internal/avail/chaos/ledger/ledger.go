@@ -79,7 +79,9 @@ type Book struct {
 	mu    sync.Mutex
 	f     *os.File
 	start time.Time // with its monotonic reading
-	err   error     // of the first line that could not be written
+	count int       // of acknowledgements to writers that follow
+	last  time.Duration
+	err   error // of the first line that could not be written
 }
 
 // version is that of the file's form.
@@ -125,6 +127,9 @@ func (b *Book) acked(a Ack) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.Acks = append(b.Acks, a)
+	if !a.Direct {
+		b.count, b.last = b.count+1, max(b.last, a.Acked)
+	}
 	b.write(line{Ack: &a})
 	return b.err
 }
@@ -162,15 +167,10 @@ func (b *Book) Note(what any) error {
 }
 
 // Count is how many writes were acknowledged to writers that follow until now, and when the last answer came.
-func (b *Book) Count() (n int, last time.Duration) {
+func (b *Book) Count() (count int, last time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := range b.Acks {
-		if !b.Acks[i].Direct {
-			n, last = n+1, max(last, b.Acks[i].Acked)
-		}
-	}
-	return n, last
+	return b.count, b.last
 }
 
 // Copy is the book as it is now, without its file.

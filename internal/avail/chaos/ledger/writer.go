@@ -85,15 +85,12 @@ func (b *Book) Write(ctx context.Context, c Config) {
 	p := &pen{Config: c, book: b, changed: make(chan struct{})}
 	var all sync.WaitGroup
 	all.Go(func() { p.look(ctx) })
-	number := 0
-	for range c.Followers {
-		number++
-		all.Go(func() { p.follow(ctx, number) })
+	for i := range c.Followers {
+		all.Go(func() { p.follow(ctx, i+1) })
 	}
-	for _, member := range c.Direct {
-		for range DirectWriters {
-			number++
-			all.Go(func() { p.insist(ctx, number, member) })
+	for i, member := range c.Direct {
+		for j := range DirectWriters {
+			all.Go(func() { p.insist(ctx, c.Followers+i*DirectWriters+j+1, member) })
 		}
 	}
 	all.Wait()
