@@ -17,12 +17,15 @@ import (
 
 // ownForms are the files that write numbers by other forms than digits', and why.
 var ownForms = map[string]string{
+	"mysql/takeover.go":                "seconds in statements",
 	"../ui/src/chart/plot.ts":          "the name of a month",
 	"../ui/src/common/parts.tsx":       "coordinates of a drawing",
 	"../ui/src/protect/Server.tsx":     "a width in CSS",
 	"../ui/src/protect/parts.tsx":      "a width in CSS",
 	"../ui/src/protect/timeline.ts":    "a place in CSS",
 	"../ui/src/queries/Changes.tsx":    "a width in CSS",
+	"avail/chaos/page.go":              "coordinates of a drawing",
+	"sandbox/clock.go":                 "seconds for libfaketime",
 	"avail/topology/picture/layout.go": "coordinates of a drawing",
 	"explain/digest/filter/lex.go":     "units are read, not written",
 	"explain/digest/report/csv.go":     "CSV is for programs",
