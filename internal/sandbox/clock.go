@@ -18,7 +18,8 @@ var fakeTime = []string{"/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib64/fa
 func (n *Node) clockFile() string { return filepath.Join(n.dir(), "clock") }
 
 // ownClock lets a server see the time of day as its clock file says. What it measures by the monotonic clock, such as time-outs, is not touched: that is what a
-// clock that is set does, too. MySQL 9 asks for the time so often that it starts in half a minute with it; MariaDB is as fast as without.
+// clock that is set does, too. MySQL asks for the time so often
+// that 9.7 starts in half a minute with it, not half a second; MariaDB is as fast as without.
 func (n *Node) ownClock(cmd *exec.Cmd) error {
 	var lib string
 	for _, p := range fakeTime {
@@ -37,6 +38,12 @@ func (n *Node) ownClock(cmd *exec.Cmd) error {
 	}
 	cmd.Env = append(cmd.Env, "LD_PRELOAD="+lib, "FAKETIME_TIMESTAMP_FILE="+n.clockFile(), "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
 	return nil
+}
+
+// SlowClock reports whether a server with a clock of its own is too slow to be of use.
+func (s Server) SlowClock() bool {
+	r, err := recipeFor(s)
+	return err == nil && r.slowClock
 }
 
 // Jump sets the node's clock so far ahead of the machine's, or behind it; the server sees it within a second.

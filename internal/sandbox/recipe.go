@@ -34,6 +34,9 @@ type recipe struct {
 	semiSync   []string
 	semiSource []string
 
+	// slowClock says that a server with a clock of its own is too slow to be of use: it asks for the time too often.
+	slowClock bool
+
 	// takeOver lets root in without a password on data that came from elsewhere, and quiet keeps that data from acting by
 	// itself: the settings of a server that is started on it.
 	takeOver []string
@@ -116,6 +119,7 @@ func mysqlRecipes() []recipe {
 	mysql8030.settings = append(gtid, "mysqlx=OFF", "replica_net_timeout=10")
 	mysql8030.semiSync = []string{"plugin-load-add=semisync_source.so", "plugin-load-add=semisync_replica.so", "loose_rpl_semi_sync_replica_enabled=ON",
 		"loose_rpl_semi_sync_source_wait_point=AFTER_SYNC", "loose_rpl_semi_sync_source_timeout=4294967295"}
+	mysql8030.slowClock = true
 	mysql8030.semiSource = []string{"SET GLOBAL rpl_semi_sync_source_enabled=ON"}
 	mysql8030.quiet = append([]string{"skip_replica_start=ON"}, mysql80.quiet[1:]...) // the new word came with 8.0.26
 

@@ -48,9 +48,7 @@ func (b *Box) Prepare(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	for _, q := range append(ledger.Definition(),
-		"CREATE USER /* risso chaos: may do nothing but write the ledger's rows */ "+account+"@'%' IDENTIFIED BY '"+b.password+"'",
-		"GRANT /* risso chaos: may do nothing but write the ledger's rows */ SELECT, INSERT ON "+ledger.Schema+".* TO "+account+"@'%'") {
+	for _, q := range preparation(b.password) {
 		if _, err := db.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("prepare the ledger: %s", strings.ReplaceAll(err.Error(), b.password, "…"))
 		}

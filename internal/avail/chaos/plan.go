@@ -84,6 +84,9 @@ func (k Kind) Words() string { return k.about().Words }
 // Harmless reports whether clients can go on with their primary, so that another one is a false alarm.
 func (k Kind) Harmless() bool { return k.about().Harmless }
 
+// NeedsController reports whether it happens to a controller.
+func (k Kind) NeedsController() bool { return k == Blind || k == KillController || k == KillBoth }
+
 func (k Kind) about() about {
 	list := kinds()
 	if i := slices.IndexFunc(list, func(a about) bool { return a.Kind == k }); i >= 0 {
