@@ -27,8 +27,8 @@ type Network struct {
 
 // Place is a namespace of a network.
 type Place struct {
-	Name      string `json:"name"` // the node's, or Clients, or Control
-	Namespace string `json:"namespace"`
+	Name      string `json:"name"`      // the node's, or Clients, or Control
+	Namespace string `json:"namespace"` // as ip netns list shows it
 	Address   string `json:"address"`
 }
 

@@ -101,8 +101,8 @@ type Sandbox struct {
 	SocketDir string `json:"socket_dir,omitempty"`
 	// Network, Disk and Clock are what faults need; see Options.
 	Network *Network `json:"network,omitempty"`
-	Disk    int64    `json:"disk,omitempty"`
-	Clock   bool     `json:"clock,omitempty"`
+	Disk    int64    `json:"disk,omitempty"`  // bytes of each node's own file system
+	Clock   bool     `json:"clock,omitempty"` // each node has a clock of its own
 
 	// Ready is false in the record until Up has finished.
 	Ready bool `json:"ready"`

@@ -21,9 +21,9 @@ import (
 // Certificate is what a run proved. All of it but the signature can be computed again from the ledger.
 type Certificate struct {
 	Version int       `json:"version"`
-	Risso   string    `json:"risso"`
+	Risso   string    `json:"risso"` // the version that made it
 	Group   string    `json:"group"`
-	Members []string  `json:"members"`
+	Members []string  `json:"members"` // of the group
 	Began   time.Time `json:"began"`
 	Seed    uint64    `json:"seed"`
 	Planned int       `json:"planned"` // faults
@@ -43,23 +43,23 @@ type Certificate struct {
 	Rates []int `json:"rates"`
 	// Ledger is the name of its file, which lies beside, and SHA256 the sum of it.
 	Ledger string `json:"ledger"`
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256"` // of the ledger
 	// Signer is the key that signed all of the above, and Signature is what it says.
 	Signer    string `json:"signer,omitempty"`
-	Signature string `json:"signature,omitempty"`
+	Signature string `json:"signature,omitempty"` // of the certificate without this field
 }
 
 // Totals are the sums of a run.
 type Totals struct {
-	Faults         int           `json:"faults"`
-	Acknowledged   int           `json:"acknowledged"` // writes
-	Lost           int           `json:"lost"`
+	Faults         int           `json:"faults"`         // that were caused
+	Acknowledged   int           `json:"acknowledged"`   // writes
+	Lost           int           `json:"lost"`           // of these
 	Doubtful       int           `json:"doubtful"`       // writes of which the answer never came
 	Unacknowledged int           `json:"unacknowledged"` // of these, rows that are there
-	Doubles        int           `json:"doubles"`
-	FalseAlarms    int           `json:"false_alarms"` // another primary, though clients could have gone on with the one that they had
-	Failovers      int           `json:"failovers"`
-	Took           time.Duration `json:"took_ns"`
+	Doubles        int           `json:"doubles"`        // writes that a second writer took
+	FalseAlarms    int           `json:"false_alarms"`   // another primary, though clients could have gone on with the one that they had
+	Failovers      int           `json:"failovers"`      // changes of the primary
+	Took           time.Duration `json:"took_ns"`        // until the last acknowledgement
 }
 
 // PerKind is what one kind of fault cost.
@@ -67,9 +67,9 @@ type PerKind struct {
 	Kind      Kind          `json:"kind"`
 	Count     int           `json:"count"`
 	Median    time.Duration `json:"median_ns"` // of the outages
-	Worst     time.Duration `json:"worst_ns"`
-	Lost      int           `json:"lost"`
-	Failovers int           `json:"failovers"`
+	Worst     time.Duration `json:"worst_ns"`  // of the outages
+	Lost      int           `json:"lost"`      // acknowledged writes
+	Failovers int           `json:"failovers"` // changes of the primary
 }
 
 // certificateVersion is that of its form.

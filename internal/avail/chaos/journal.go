@@ -16,10 +16,10 @@ import (
 // Entry is a line of the journal of a run, by which its faults are ended if it is killed.
 type Entry struct {
 	Time    time.Time `json:"time"`
-	Event   string    `json:"event"` // break, heal, sandbox, controller
-	Fault   int       `json:"fault,omitempty"`
+	Event   string    `json:"event"`           // break, heal, sandbox, controller
+	Fault   int       `json:"fault,omitempty"` // its number
 	Kind    Kind      `json:"kind,omitempty"`
-	Target  string    `json:"target,omitempty"`
+	Target  string    `json:"target,omitempty"`  // to whom it happened
 	Command string    `json:"command,omitempty"` // that ends it, if the user gave one
 	Sandbox string    `json:"sandbox,omitempty"` // the folder that the run's servers are in
 	PID     int       `json:"pid,omitempty"`     // of a controller

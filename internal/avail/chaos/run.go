@@ -51,8 +51,8 @@ type Run struct {
 // Event is a fault that happened, and what came of it.
 type Event struct {
 	Fault  Fault         `json:"fault"`
-	Target string        `json:"target"`
-	At     time.Time     `json:"at"`
+	Target string        `json:"target"`    // to whom it happened
+	At     time.Time     `json:"at"`        // when
 	From   time.Duration `json:"from_ns"`   // by the ledger's clock: before it was caused
 	Broken time.Duration `json:"broken_ns"` // when it was caused
 	Healed time.Duration `json:"healed_ns"` // when it was ended

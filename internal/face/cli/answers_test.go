@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/chaos"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/byschema"
@@ -30,6 +31,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
+	clichaos "github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
@@ -42,6 +44,7 @@ import (
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	clipublish "github.com/rissodb/risso/internal/face/cli/publish"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -82,6 +85,8 @@ func answers() []answer {
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"lag", "", reflect.TypeFor[clilag.Answer]()},
+		{"publish haproxy", "", reflect.TypeFor[clipublish.HAProxyAnswer]()},
+		{"publish proxysql", "", reflect.TypeFor[clipublish.ProxySQLAnswer]()},
 		{"semisync status", "", reflect.TypeFor[clisemisync.StatusAnswer]()},
 		{"semisync on", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
 		{"semisync off", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
@@ -92,6 +97,10 @@ func answers() []answer {
 		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"chaos", "", reflect.TypeFor[chaos.Certificate]()},
+		{"chaos", "--dry-run", reflect.TypeFor[clichaos.PlanAnswer]()},
+		{"chaos heal", "", reflect.TypeFor[clichaos.HealAnswer]()},
+		{"chaos verify", "", reflect.TypeFor[clichaos.VerifyAnswer]()},
 		{"check datadir", "", reflect.TypeFor[datadir.Look]()},
 		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},

@@ -20,7 +20,7 @@ import (
 
 // Ack is a write that a server acknowledged.
 type Ack struct {
-	Writer int           `json:"w"`
+	Writer int           `json:"w"`           // the writer's number
 	Seq    int64         `json:"n"`           // counts the writes of a writer, also those that failed
 	Server string        `json:"s"`           // the member that took it
 	Epoch  uint64        `json:"e,omitempty"` // of the primary that the writer knew; 0: not told

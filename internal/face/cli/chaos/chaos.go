@@ -82,25 +82,25 @@ are those of the server. Faults: ` + chaos.Listed(chaos.Kinds()) + `.
 Ctrl-C ends the fault that is going on. After kill -9, risso chaos heal does.
 
 ` + fault.Help,
-		Example: `  risso chaos --sandbox mariadb --faults 40 --seed 7
+		Example: `  risso chaos --sandbox mariadb --count 40 --seed 7
   risso chaos --sandbox mysql-9.7 --dry-run
-  risso chaos --group staging --on staging --primary http://risso:8306/primary?group=staging --fault 'kill=ssh {host} systemctl kill -s KILL mysql' --heal 'kill=ssh {host} systemctl start mysql'`,
+  risso chaos --group shop-staging --on shop-staging --fault 'kill=ssh {host} systemctl kill -s KILL mysql' --heal 'kill=ssh {host} systemctl start mysql'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.Groups.Bind(cmd, true)
 	fl := cmd.Flags()
 	fl.StringVar(&c.sandbox, "sandbox", "", "make servers for it: mariadb, mysql-9.7, … or a path")
-	fl.IntVar(&c.replicas, "replicas", 2, "replicas of that sandbox")
+	fl.IntVarP(&c.replicas, "replicas", "r", 2, "replicas of that sandbox")
 	fl.IntVar(&c.controllers, "controllers", 1, "0 leaves out the controller of that sandbox: clients wait until the primary is back")
 	fl.BoolVar(&c.async, "async", false, "without semi-synchronous replication in that sandbox: a failover may lose writes then")
 	fl.StringVar(&c.on, "on", "", "the name of the group once more: yes, on that one")
 	fl.BoolVar(&c.yesReally, "yes-really", false, "also on a group whose --about does not say staging")
-	fl.StringVar(&c.primary, "primary", "", "where clients ask for the primary: the URL of /primary of risso serve")
+	fl.StringVar(&c.primary, "primary", "", "where clients ask for the primary: the URL of /primary of risso serve (default: the data folder)")
 	fl.StringVar(&c.through, "through", "", "host:port of the proxy or router by which clients reach the primary, instead")
 	fl.StringArrayVar(&c.breaks, "fault", nil, "KIND=COMMAND that causes a fault; can be repeated")
 	fl.StringArrayVar(&c.heals, "heal", nil, "KIND=COMMAND that ends it; can be repeated")
-	fl.IntVar(&c.faults, "faults", 26, "how many faults")
+	fl.IntVarP(&c.faults, "count", "n", 26, "how many faults")
 	fl.Uint64Var(&c.seed, "seed", 0, "the same seed gives the same faults in the same order (default: a random one, which is printed)")
 	fl.StringSliceVar(&c.only, "only", nil, "kinds of faults (default: all that are possible)")
 	fl.IntVar(&c.writers, "writers", 4, "writers that follow the primary")
@@ -108,7 +108,7 @@ Ctrl-C ends the fault that is going on. After kill -9, risso chaos heal does.
 	flags.DurationVar(fl, &c.limit, "limit", time.Minute, "how long a fault lasts at most while nobody can write")
 	flags.DurationVar(fl, &c.settle, "settle", 2*time.Minute, "how long all members may take to be well again after a fault")
 	fl.StringVar(&c.dir, "dir", "", "folder for the ledger and the certificate (default: risso-chaos- and the time, here)")
-	fl.BoolVar(&c.keep, "keep", false, "keep the sandbox's servers, also when all went well")
+	fl.BoolVar(&c.keep, "keep-servers", false, "keep the sandbox's servers, also when all went well")
 	fl.BoolVar(&c.dryRun, "dry-run", false, "show the faults, and change nothing")
 	fl.BoolVar(&c.yes, "yes", false, "do not ask")
 	flags.OutputVar(fl, &c.output, "", "text", "json")
@@ -122,7 +122,7 @@ func (c *command) run(ctx context.Context) error {
 	case (c.sandbox == "") == (c.Group == ""):
 		return fault.Usagef("give --sandbox for servers of its own, or --group for a group of yours")
 	case c.faults < 1 || c.writers < 1 || c.replicas < 1:
-		return fault.Usagef("--faults, --writers and --replicas must be positive")
+		return fault.Usagef("--count, --writers and --replicas must be positive")
 	case c.controllers < 0 || c.controllers > 1:
 		return fault.Usagef("--controllers must be 0 or 1")
 	case c.limit < time.Second || c.settle < time.Second || c.pause < 0:

@@ -24,7 +24,7 @@ type HealAnswer struct {
 	Faults      []chaos.Entry `json:"faults"`      // that were ended now
 	Controllers int           `json:"controllers"` // that were ended
 	Sandboxes   []string      `json:"sandboxes"`   // that were healed, or removed
-	Removed     bool          `json:"removed"`
+	Removed     bool          `json:"removed"`     // they were removed
 }
 
 // heal is risso chaos heal.

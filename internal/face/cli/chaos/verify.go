@@ -16,7 +16,7 @@ import (
 
 // VerifyAnswer is what became of a certificate.
 type VerifyAnswer struct {
-	Valid       bool               `json:"valid"`
+	Valid       bool               `json:"valid"`         // it says what its ledger says, and was signed
 	Why         string             `json:"why,omitempty"` // it is not
 	Own         bool               `json:"own"`           // signed by this account
 	Certificate *chaos.Certificate `json:"certificate,omitempty"`
