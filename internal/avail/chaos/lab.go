@@ -146,7 +146,7 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if err := l.writeConfig(config); err != nil {
 		return err
 	}
-	args := []string{"group", "create", l.Group, "--config", config, "--data", data, "--automatic", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
+	args := []string{"group", "create", l.Group, "--config", config, "--all", "--data", data, "--automatic", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
 	if o.SemiSync {
 		args = append(args, "--semi-sync")
 	}
