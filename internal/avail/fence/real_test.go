@@ -123,7 +123,7 @@ func TestFence(t *testing.T) {
 			in(t, root, "app", "sleep")
 			var noted State
 			var closed atomic.Bool
-			r := fence(t, at, Options{Epoch: 5, Keep: []int64{root.Server.ConnectionID}, Boot: true, Hold: true, Closed: func() { closed.Store(true) }, Note: func(s State) error { noted = s; return nil }})
+			r := fence(t, at, Options{Epoch: 5, Keep: []int64{root.Server.ConnectionID}, Boot: true, Hold: true, Closed: func() { closed.Store(true) }, Note: func(_ mysql.Server, s State) error { noted = s; return nil }})
 			t.Log(r.Words())
 			if !closed.Load() || !r.Proven || r.Ended != 3 || !noted.Open() || noted.ReadOnly != r.State.ReadOnly || r.Holds() == root.Server.CanBeClosedToAll() {
 				t.Errorf("got %+v, noted %+v", r, noted)
