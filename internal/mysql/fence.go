@@ -52,7 +52,9 @@ func (s Server) Closed(readOnly, super string) bool { return isOn(readOnly) || i
 func isOn(value string) bool { return value != "" && value != "OFF" && value != "0" }
 
 // CanBeClosedToAll reports whether the server has a setting that keeps every account from writing.
-func (s Server) CanBeClosedToAll() bool { return s.HasSuperReadOnly() || s.AtLeast(fleet.Never, 120100) }
+func (s Server) CanBeClosedToAll() bool {
+	return s.HasSuperReadOnly() || s.AtLeast(fleet.Never, 120100)
+}
 
 // StartSettings are the settings by which a server takes no writes when it is started, each as name and value.
 func (s Server) StartSettings() [][2]string {
@@ -167,4 +169,55 @@ func privileged(priv string) (is, locked, role bool, err error) {
 	err = json.Unmarshal([]byte(priv), &p)
 	const parted = 101100 // from here on SUPER is not enough; who had it before keeps both
 	return p.Access&readOnlyAdminBit != 0 || p.Access&superBit != 0 && p.Version < parted, p.Locked, p.Role, err
+}
+
+// Start is with which value of a variable a server would be started next.
+type Start struct {
+	Value string
+	From  string // where that stands, in words
+	Known bool   // the server tells
+}
+
+// StartOf learns that of a variable with the value it has now. What was set since the server was started hides what stands in its option files: then it is not known. Sources: MySQL
+// manual, "The Performance Schema variables_info Table" and "Persisted System Variables" (these are read last); MariaDB documentation, "Information Schema SYSTEM_VARIABLES Table".
+func StartOf(ctx context.Context, c *Conn, name, value string) (Start, error) {
+	query := ""
+	switch {
+	case c.Server.KeepsSettings():
+		kept, is, err := KeptSetting(ctx, c, name)
+		if err != nil || is {
+			return Start{kept, "what the server keeps itself (SET PERSIST)", is}, err
+		}
+		query = "SELECT /* risso: what is it after a restart? */ VARIABLE_SOURCE AS o, VARIABLE_PATH AS p FROM performance_schema.variables_info WHERE VARIABLE_NAME = "
+	case c.Server.AtLeast(fleet.Never, 100500):
+		query = "SELECT /* risso: what is it after a restart? */ GLOBAL_VALUE_ORIGIN AS o, GLOBAL_VALUE_PATH AS p FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = "
+	default:
+		return Start{}, nil
+	}
+	rows, err := c.Maps(ctx, query+Literal(name))
+	if err != nil || len(rows) == 0 {
+		return Start{}, err
+	}
+	switch origin := rows[0]["o"]; origin {
+	case "DYNAMIC", "SQL": // it was set
+		return Start{}, nil
+	case "COMPILED", "COMPILE-TIME":
+		return Start{value, "nothing says otherwise", true}, nil
+	default:
+		from := rows[0]["p"]
+		if from == "" {
+			from = "the command line"
+		}
+		return Start{value, from, true}, nil
+	}
+}
+
+// TailLines are lines of an option file with which a server that crashed as a primary throws away, when it is started, what it had written to its binary log and no replica acknowledged; none where
+// it cannot do that. Source: MariaDB documentation, "Semisynchronous Replication", "init-rpl-role" (10.6.19, 10.11.9 and later take it together with
+// rpl_semi_sync_slave_enabled).
+func (s Server) TailLines() []string {
+	if !s.AtLeast(fleet.Never, 100600) {
+		return nil
+	}
+	return []string{"init_rpl_role = SLAVE", "rpl_semi_sync_slave_enabled = ON"}
 }
