@@ -77,27 +77,28 @@ func AwaitsLock(state string) bool {
 	return state == "Waiting for global read lock" || state == "Waiting for commit lock" || state == "Waiting for backup lock"
 }
 
-// PassReadOnly are the privileges with which an account writes though read_only is ON; none where that can be closed to all. Sources: MySQL manual, "super_read_only"; MariaDB documentation,
-// "GRANT" (10.5.2 parted READ ONLY ADMIN from SUPER, which was enough until 10.11.0).
-func (s Server) PassReadOnly() []string {
-	switch {
-	case s.HasSuperReadOnly():
-		return nil
-	case s.AtLeast(fleet.Never, 101100):
-		return []string{"READ ONLY ADMIN"}
-	case s.AtLeast(fleet.Never, 100502):
-		return []string{"READ ONLY ADMIN", "SUPER"}
-	case s.atLeast(80000):
-		return []string{"CONNECTION_ADMIN", "SUPER"}
-	}
-	return []string{"SUPER"}
-}
-
 // Bits of "access" in mysql.global_priv. Source: sql/privilege.h of MariaDB, whose numbers stay.
 const (
 	superBit         = 1 << 15
 	readOnlyAdminBit = 1 << 33
 )
+
+// fencePrivileges are what fencing needs; PERSIST_RO_VARIABLES_ADMIN is for SET PERSIST_ONLY. On MySQL those of an account that has SYSTEM_USER are ended by such a one only. Sources: MySQL manual, "Privileges Provided by MySQL"; MariaDB's GRANT,
+// "Global Privileges".
+func (s Server) fencePrivileges() []string {
+	list := []string{"PROCESS", s.ReplicaPrivilege()}
+	switch {
+	case s.AtLeast(fleet.Never, 100502): // SUPER: event_scheduler
+		return append(list, "CONNECTION ADMIN", "READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "RELOAD", "SUPER")
+	case s.MariaDB():
+		return append(list, "SUPER", "RELOAD")
+	case s.atLeast(80016):
+		return append(list, "CONNECTION_ADMIN", "SYSTEM_VARIABLES_ADMIN", "PERSIST_RO_VARIABLES_ADMIN", "SYSTEM_USER")
+	case s.atLeast(80001):
+		return append(list, "CONNECTION_ADMIN", "SYSTEM_VARIABLES_ADMIN", "PERSIST_RO_VARIABLES_ADMIN")
+	}
+	return append(list, "SUPER")
+}
 
 // Writers are the accounts that write though read_only is ON, sorted, those among them that do so by a role. An account that may not read the schema mysql gets an error of
 // ClassPrivilege.

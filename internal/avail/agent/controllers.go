@@ -28,7 +28,7 @@ const mostAnswer = 1 << 20
 // askController asks a controller again and again, until ctx ends. A question that is not answered is given up before the lease would end by it.
 func (a *Agent) askController(ctx context.Context, base string, out chan<- heard) {
 	client := &http.Client{Transport: a.o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a token must not follow it elsewhere
-	at := base + "/api/view?group=" + url.QueryEscape(a.o.Group)
+	at := a.at(base)
 	for ctx.Err() == nil {
 		began := time.Now()
 		h := heard{from: base, sent: now()}
@@ -39,6 +39,11 @@ func (a *Agent) askController(ctx context.Context, base string, out chan<- heard
 		}
 		_ = delay.For(ctx, a.o.Every-time.Since(began))
 	}
+}
+
+// at is where a controller tells who the primary is.
+func (a *Agent) at(base string) string {
+	return base + "/api/view?group=" + url.QueryEscape(a.o.Group)
 }
 
 func (a *Agent) askOnce(ctx context.Context, client *http.Client, at string) (v group.View, err error) {

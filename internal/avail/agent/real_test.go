@@ -248,3 +248,41 @@ func journals(t *testing.T, dir string) (names []string) {
 	}
 	return names
 }
+
+// TestThaw: a primary that hung, and was replaced meanwhile, is fenced when it goes on. What a client had sent it in the meantime is acknowledged to nobody: its commit waits for replicas that
+// have left, and the agent ends the session.
+func TestThaw(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec)
+			root := sandboxtest.Connect(t, n)
+			run(t, root, "CREATE USER app@'%' IDENTIFIED BY 'Secret-1'", "GRANT ALL ON test.* TO app@'%'", "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+			sources, _ := root.Server.SemiSyncSides()
+			side := sources[0]
+			if side.Plugin != "" {
+				run(t, root, mysql.InstallPlugin(side.Plugin, side.Library))
+			}
+			c := newController(t)
+			a, _ := start(t, Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir()})
+			a.await(t, "a confirmed primary", valid)
+			session := app(t, n)
+			run(t, root, "SET GLOBAL "+side.Prefix+"_timeout = 600000", "SET GLOBAL "+side.Prefix+"_enabled = ON")
+			goOn := sandboxtest.Pause(t, n)
+			write := make(chan error, 1)
+			go func() {
+				write <- session.Exec(context.WithoutCancel(t.Context()), "INSERT INTO test.t () VALUES ()")
+			}()
+			c.says(8, "db2:3306")
+			a.await(t, "an attempt that fails", func(s Standing) bool { return strings.HasPrefix(s.By, "not proven") })
+			goOn()
+			a.await(t, "a fenced server", proven)
+			if err := <-write; err == nil {
+				t.Error("a client was told that its write is done, which no replica has")
+			}
+			if writable(t, n) {
+				t.Error("it takes writes")
+			}
+		})
+	}
+}

@@ -43,7 +43,7 @@ func TestBoots(t *testing.T) {
 			tells := c.Server.KeepsSettings() || len(c.Server.TailLines()) > 0 // MySQL 5.7 does not
 			first := map[bool]string{true: "yes", false: "unknown"}[tells]
 			b := boots(first)
-			run(t, c, "SET GLOBAL read_only = ON") // this hides it, where nothing is kept
+			run(t, c, "SET GLOBAL read_only = ON")                                          // this hides it, where nothing is kept
 			boots(map[bool]string{true: "yes", false: "unknown"}[c.Server.KeepsSettings()]) // administrators can write: super_read_only is OFF
 			run(t, c, "SET GLOBAL read_only = OFF")
 			if c.Server.KeepsSettings() {

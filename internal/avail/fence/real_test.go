@@ -315,3 +315,40 @@ func TestUnderLoad(t *testing.T) {
 		})
 	}
 }
+
+// TestPrivileges: what risso grants prints for an agent is enough to fence a server and to open it again, and to end the sessions of administrators.
+func TestPrivileges(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Lend(t, spec)
+			root := sandboxtest.Connect(t, n)
+			accounts(t, root)
+			run(t, root, "CREATE USER keeper@localhost IDENTIFIED BY 'Secret-1'")
+			run(t, root, root.Server.Grants("keeper@localhost", "", mysql.JobAgent)...)
+			at, err := mysql.ParseTarget("keeper:Secret-1@unix(" + n.Socket + ")/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			client(t, n, "app")
+			boss := client(t, n, "boss")
+			r := fence(t, at, Options{Epoch: 1, Hold: true, Boot: true, Keep: []int64{root.Server.ConnectionID}})
+			for _, s := range r.Steps {
+				if !s.Done {
+					t.Errorf("%s: %s", s.What, s.Error)
+				}
+			}
+			if !r.Proven || r.Ended != 2 || r.Unknown != "" || boss.Exec(t.Context(), "SELECT 1") == nil {
+				t.Errorf("got %s, %+v", r.Words(), r)
+			}
+			r.Release()
+			if err := Undo(t.Context(), at, r.State, 2, plenty); err != nil {
+				t.Error(err)
+			}
+			if b, err := mysql.Connect(t.Context(), at, nil); err != nil {
+				t.Error(err)
+			} else if _, err = Boots(t.Context(), b); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/byschema"
@@ -180,6 +181,7 @@ func answers() []answer {
 		{"gtid where", "", reflect.TypeFor[gtid.WhereAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"agent", "--once", reflect.TypeFor[agent.Survey]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"replica attach", "", reflect.TypeFor[replica.Answer]()},
