@@ -101,7 +101,7 @@ func (s *Store) VerifyToken(ctx context.Context, secret string) (Token, error) {
 	}
 	if now := time.Now(); now.Sub(t.LastUsed) > time.Minute {
 		// Who may look must not depend on room on the disk: a failure costs only the note.
-		_ = s.change(ctx, "note use of token", func(ctx context.Context, tx *sql.Tx) error {
+		_ = s.note(ctx, "note use of token", func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, `UPDATE tokens SET last_used=? WHERE id=?`, stamp(now), t.ID)
 			return err
 		})
