@@ -60,6 +60,21 @@ func (s *Store) ApplyChange(ctx context.Context, number uint64, c Change) error 
 	return errors.Join(err, refused)
 }
 
+// Stale returns ErrStale if something that is in this file came before a change.
+func (s *Store) Stale(ctx context.Context, c Change) error {
+	for family, base := range c.Bases {
+		var at uint64
+		err := s.each(ctx, "compare a change", func(r *sql.Rows) error { return r.Scan(&at) }, `SELECT coalesce(max(at), 0) FROM agreed_families WHERE family = ?`, family)
+		if err != nil {
+			return err
+		}
+		if at != base {
+			return fmt.Errorf("%s was changed by %d, after %d: %w", family, at, base, ErrStale)
+		}
+	}
+	return nil
+}
+
 // noteChange writes down that a change was made.
 func noteChange(ctx context.Context, tx *sql.Tx, number uint64, c Change) error {
 	for family := range c.Bases {

@@ -32,13 +32,18 @@ func Ending(err error) string {
 	return ""
 }
 
-// EndingError is the error behind an Ending, with the text that came with it.
-func EndingError(name, text string) error {
-	if e, ok := endings[name]; ok {
-		return fmt.Errorf("%w: %s", e, strings.TrimPrefix(strings.TrimPrefix(text, e.Error()), ": "))
-	}
-	return errors.New(text)
+// Ended is how a request ended that another process answered with an error.
+type Ended struct {
+	Ending error  // nil: it has no name
+	Text   string // in the other process' words
+	At     uint64 // up to which change the other process' file is
 }
+
+// Error is the text.
+func (e *Ended) Error() string { return e.Text }
+
+// Unwrap is the ending.
+func (e *Ended) Unwrap() error { return e.Ending }
 
 // doorClient agrees on changes by the risso serve that works on the same file.
 type doorClient struct{ path string }
@@ -93,8 +98,11 @@ func ShortPath(dir *os.File, name string) string {
 	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name
 }
 
-// EndingHeader has the Ending of a request that failed.
-const EndingHeader = "Risso-Ending"
+// The headers of an answer to a request that failed: its Ending, and up to which change the file is.
+const (
+	EndingHeader = "Risso-Ending"
+	AtHeader     = "Risso-At"
+)
 
 // Ask sends a request and returns the body of the answer. If nobody listens, the error wraps Away; ErrUnsure if it is not known whether the request arrived.
 func (a Asker) Ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
@@ -118,5 +126,7 @@ func (a Asker) Ask(ctx context.Context, method, path string, body []byte) ([]byt
 	case answer.StatusCode == http.StatusOK:
 		return text, nil
 	}
-	return nil, EndingError(answer.Header.Get(EndingHeader), strings.TrimSpace(string(text)))
+	e := &Ended{Ending: endings[answer.Header.Get(EndingHeader)], Text: strings.TrimSpace(string(text))}
+	e.At, _ = strconv.ParseUint(answer.Header.Get(AtHeader), 10, 64) // absent: 0
+	return nil, e
 }

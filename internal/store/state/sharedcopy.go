@@ -129,6 +129,22 @@ func (c *SharedCopy) writeTable(ctx context.Context, e *json.Encoder, table stri
 	return found.Err()
 }
 
+// CopyApplied is the number of the last change that a copy has.
+func CopyApplied(r io.Reader) (uint64, error) {
+	var head copyLine
+	z, err := gzip.NewReader(bufio.NewReader(r))
+	if err == nil {
+		err = json.NewDecoder(z).Decode(&head)
+	}
+	if err == nil && head.Format != copyFormat {
+		err = ErrForeign
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read a copy of shared state: %w", err)
+	}
+	return head.Applied, nil
+}
+
 // RestoreShared replaces the shared tables by a copy, all of them or none, and notes that the file is as it is after the change of that number.
 func (s *Store) RestoreShared(ctx context.Context, r io.Reader) error {
 	return s.alone(ctx, "restore the shared state", func(ctx context.Context, tx *sql.Tx) error {

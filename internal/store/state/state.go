@@ -278,7 +278,8 @@ func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
-// change runs f in one transaction. Where controllers share the file, it ends when they agreed on what f changed, and f may run several times.
+// change runs f in one transaction. Where controllers share the file, it ends when they agreed on what f changed. f may run several
+// times then: what it learned the last time counts, and it must do the same each time.
 func (s *Store) change(ctx context.Context, what string, f func(context.Context, *sql.Tx) error) error {
 	if s.shared == nil {
 		return s.alone(ctx, what, f)
