@@ -42,6 +42,7 @@ type Settings struct {
 	Name      string `json:"name"`      // of this controller
 	Address   string `json:"address"`   // host:port at which the others reach it
 	Listen    string `json:"listen"`    // host:port at which it listens; empty: at Address
+	URL       string `json:"url"`       // of its page, for the others' users; empty: as risso serve listens
 	Peers     []Peer `json:"peers"`     // who is asked to be let in; Raft's own configuration says who takes part
 	Heartbeat int    `json:"heartbeat"` // milliseconds without a sign of the leader until another one is elected
 }
