@@ -312,3 +312,22 @@ func (s Server) LineageQuery() string {
 	return `SELECT /* risso: which transactions? */ @@GLOBAL.gtid_executed AS executed, '' AS position, @@GLOBAL.gtid_purged AS purged, @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_mode AS mode,
   '1' AS strict, @@GLOBAL.server_uuid AS uuid, @@GLOBAL.server_id AS server_id, @@GLOBAL.log_slave_updates AS log_updates, @@GLOBAL.read_only AS read_only, @@GLOBAL.log_bin AS log_bin`
 }
+
+// Count is how many transactions it is, at least one if there are any. Of MariaDB's it is what the numbers of each domain say.
+func (e Errant) Count() uint64 {
+	if len(e.State) == 0 {
+		return e.Set.Count()
+	}
+	last, before := map[uint32]uint64{}, map[uint32]uint64{}
+	for o, n := range e.State {
+		last[o.Domain] = max(last[o.Domain], n)
+	}
+	for o, n := range e.Theirs {
+		before[o.Domain] = max(before[o.Domain], n)
+	}
+	n := uint64(0)
+	for domain, number := range last {
+		n += max(1, number-min(number, before[domain]))
+	}
+	return n
+}

@@ -240,3 +240,17 @@ func (t Target) WithPatience(d time.Duration) Target {
 	t.cfg = cfg
 	return t
 }
+
+// Secret is the target as a DSN with its password. It belongs into no message.
+func (t Target) Secret() string { return t.cfg.FormatDSN() }
+
+// Password is the account's password. It belongs into no message.
+func (t Target) Password() string { return t.cfg.Passwd }
+
+// WithAccount is the target with another account.
+func (t Target) WithAccount(user, password string) Target {
+	cfg := t.cfg.Clone()
+	cfg.User, cfg.Passwd = user, password
+	t.cfg = cfg
+	return t
+}

@@ -185,3 +185,16 @@ func (g *Group) Free(holder string) {
 		g.Lease.Holder, g.Lease.Until = "", time.Time{}
 	}
 }
+
+// Without takes a member out.
+func (g *Group) Without(name string) error {
+	i := g.Find(name)
+	switch {
+	case i < 0:
+		return fmt.Errorf("%s: %w", name, ErrNone)
+	case g.Members[i].Status == Primary:
+		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" makes another one the primary", fmt.Errorf("%s is the primary: %w", name, ErrStatus))
+	}
+	g.Members = slices.Delete(g.Members, i, i+1)
+	return nil
+}

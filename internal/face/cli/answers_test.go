@@ -35,6 +35,8 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
+	"github.com/rissodb/risso/internal/face/cli/failover"
+	"github.com/rissodb/risso/internal/face/cli/group"
 	"github.com/rissodb/risso/internal/face/cli/gtid"
 	cliincident "github.com/rissodb/risso/internal/face/cli/incident"
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
@@ -152,6 +154,16 @@ func answers() []answer {
 		{"events", "--after", reflect.TypeFor[after.Answer]()},
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
+		{"failover", "", reflect.TypeFor[failover.Answer]()},
+		{"failover resume", "", reflect.TypeFor[failover.Answer]()},
+		{"receipt", "", reflect.TypeFor[failover.ReceiptsAnswer]()},
+		{"switchover", "", reflect.TypeFor[failover.Answer]()},
+		{"group create", "", reflect.TypeFor[group.Answer]()},
+		{"group list", "", reflect.TypeFor[group.Answer]()},
+		{"group remove", "", reflect.TypeFor[group.Answer]()},
+		{"group set-status", "", reflect.TypeFor[group.Answer]()},
+		{"group set-weight", "", reflect.TypeFor[group.Answer]()},
+		{"group show", "", reflect.TypeFor[group.Answer]()},
 		{"galera", "", reflect.TypeFor[galera.Report]()},
 		{"galera bootstrap", "", reflect.TypeFor[galera.Decision]()},
 		{"galera plan", "", reflect.TypeFor[galera.Plan]()},

@@ -134,6 +134,17 @@ var answerRuns = []answerRun{
 	{"replica attach", "replica attach r --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
 	{"replica rebuild", "replica rebuild r --dsn p=DSN --dsn r=REPLICA --yes --state DIR/replica", 0},
 	{"replica back", "replica back --dsn r=REPLICA --state DIR/replica", 0},
+	{"group create", "group create g --dsn p=DSN --dsn r=REPLICA --replication-user repl --replication-password-file DIR/repl --data DIR/groups", 0},
+	{"group list", "group list --data DIR/groups", 0},
+	{"group show", "group show g --data DIR/groups", 0},
+	{"group set-status", "group set-status g r SPARE --data DIR/groups", 0},
+	{"group set-weight", "group set-weight g r 0.5 --data DIR/groups", 0},
+	{"failover", "failover --group g --to r --dry-run --data DIR/groups", 1},
+	{"switchover", "switchover --group g --to r --yes --data DIR/groups", 0},
+	{"switchover", "switchover --group g --to p --yes --data DIR/groups", 0},
+	{"receipt", "receipt --group g --data DIR/groups", 0},
+	{"failover resume", "failover resume --group g --data DIR/groups", 0},
+	{"group remove", "group remove g r --data DIR/groups", 0},
 	{"backup prune", "backup prune --from PLACE --keep-last 1 --dry-run", 0},
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
 	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
@@ -188,10 +199,11 @@ func TestJSONAnswers(t *testing.T) {
 	schemas := compileSchema(t)
 	db := openNode(t, n)
 	for _, q := range []string{"CREATE DATABASE sbtest", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT, KEY kv (v), KEY kw (v))", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)",
-		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE PROCEDURE shop.p() SELECT 1"} {
+		"CREATE USER repl@'%' IDENTIFIED BY 'Secret-1'", "GRANT REPLICATION SLAVE ON *.* TO repl@'%'", "CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE PROCEDURE shop.p() SELECT 1"} {
 		mustExec(t, db, q)
 	}
 	for name, text := range map[string]string{
+		"repl":        "Secret-1\n",
 		"rules.yml":   "groups: [{name: g, rules: [{alert: Busy, expr: 'mysql_global_status_threads_running > 100'}]}]\n",
 		"risso.yaml":  "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
 		"m.yaml":      "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",

@@ -26,7 +26,9 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
 	"github.com/rissodb/risso/internal/face/cli/explain"
+	"github.com/rissodb/risso/internal/face/cli/failover"
 	"github.com/rissodb/risso/internal/face/cli/galera"
+	"github.com/rissodb/risso/internal/face/cli/group"
 	"github.com/rissodb/risso/internal/face/cli/gtid"
 	"github.com/rissodb/risso/internal/face/cli/health"
 	"github.com/rissodb/risso/internal/face/cli/incident"
@@ -138,7 +140,7 @@ metric, and says in words what is going on.`,
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
-		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), replica.New(s),
+		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), replica.New(s), group.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
 		sandbox.New(), accounts.New(s), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())

@@ -1,0 +1,59 @@
+package carry
+
+import (
+	"context"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// CheckReplication says of which members it is known that others cannot replicate from them, as the group's account is not let in, or may not. An account that is
+// let in only from the members' hosts is tried from here in vain: that proves nothing.
+func CheckReplication(ctx context.Context, g *group.Group, targets map[string]mysql.Target, account keep.Account, patience time.Duration, names ...string) (list []failover.Refusal) {
+	for _, name := range names {
+		i := g.Find(name)
+		if i < 0 {
+			continue
+		}
+		m := g.Members[i]
+		ctx, stop := context.WithTimeout(ctx, patience)
+		if r, ok := checkAccount(ctx, m, targets[name], account); ok {
+			list = append(list, r)
+		}
+		stop()
+	}
+	return list
+}
+
+func checkAccount(ctx context.Context, m group.Member, t mysql.Target, account keep.Account) (failover.Refusal, bool) {
+	c, err := mysql.Connect(ctx, t.WithAddress(m.Address).WithAccount(account.User, account.Password), nil)
+	if err == nil {
+		defer c.Close()
+		rights, err := c.Rights(ctx)
+		if err == nil && !rights.Have("", "", "REPLICATION SLAVE") {
+			return failover.NewRefusal("replication_account", c.Server.Grant("REPLICATION SLAVE"), "the account %s may not replicate from %s", account.User, m.Name), true
+		}
+		return failover.Refusal{}, false
+	}
+	if mysql.ClassOf(err) != mysql.ClassLogin {
+		return failover.Refusal{}, false
+	}
+	own, oerr := mysql.Connect(ctx, t, nil)
+	if oerr != nil {
+		return failover.Refusal{}, false
+	}
+	defer own.Close()
+	rows, oerr := own.Maps(ctx, own.Server.ReplicationAccounts(account.User))
+	if oerr != nil {
+		return failover.Refusal{}, false
+	}
+	anywhere := len(rows) == 0
+	for _, row := range rows {
+		anywhere = anywhere || row["Host"] == "%"
+	}
+	remedy := "risso group create --replication-user, with an account that the members let in"
+	return failover.NewRefusal("replication_account", remedy, "%s does not let in the account %s, by which others would replicate from it", m.Name, account.User), anywhere
+}

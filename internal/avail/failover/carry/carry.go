@@ -1,0 +1,305 @@
+// Package carry replaces the primary of a group: planned, while the old one hands over, or after it died. Each step is in a journal that all controllers agree on
+// before it is done, so that whoever finds one that was cut off can bring it to its end, or take it back. Nobody acts without the group's lease.
+package carry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Errors that say what became of it.
+var (
+	ErrRefused  = errors.New("it cannot be done")
+	ErrSurprise = errors.New("it did not go as planned")
+	ErrLost     = errors.New("the lease was lost: another process changes the group")
+)
+
+// Limits are how long things may take.
+type Limits struct {
+	Look  time.Duration // one server's answer
+	Stop  time.Duration // to stop receiving, to shut out writes
+	Drain time.Duration // to apply what was received
+	Point time.Duration // to let another member follow
+	Lease time.Duration
+}
+
+// DefaultLimits are for servers that are near.
+func DefaultLimits() Limits {
+	return Limits{Look: 2 * time.Second, Stop: 5 * time.Second, Drain: time.Minute, Point: 30 * time.Second, Lease: 30 * time.Second}
+}
+
+// Carrier does it.
+type Carrier struct {
+	Room   *keep.Room
+	Holder string // of leases: no other process has that name
+	Limits Limits
+	Say    func(string) // is told what goes on; may be nil
+	// Published is called when clients are to go elsewhere, before the rest is done; may be nil.
+	Published func(*group.Group)
+}
+
+// NewHolder is a name that no other process has.
+func NewHolder(what string) string {
+	var b [6]byte
+	rand.Read(b[:])
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s@%s/%d/%s", what, host, os.Getpid(), hex.EncodeToString(b[:]))
+}
+
+func (c *Carrier) say(format string, args ...any) {
+	if c.Say != nil {
+		c.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// targets are how the members are reached.
+func (c *Carrier) targets(ctx context.Context, g *group.Group) (map[string]mysql.Target, keep.Access, error) {
+	a, err := c.Room.Access(ctx, g.Name)
+	if err != nil {
+		return nil, a, err
+	}
+	out := map[string]mysql.Target{}
+	for _, m := range g.Members {
+		t, err := a.Target(m.Name)
+		if err != nil {
+			return nil, a, err
+		}
+		out[m.Name] = t
+	}
+	return out, a, nil
+}
+
+// Look asks the members of a group, but for those that are left out, where they stand.
+func (c *Carrier) Look(ctx context.Context, g *group.Group, without ...string) (*topology.Topology, error) {
+	targets, _, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return lookAt(ctx, g, targets, c.Limits.Look, without...), nil
+}
+
+func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target, patience time.Duration, without ...string) *topology.Topology {
+	var list []mysql.Target
+	var starts []topology.Start
+	skip := map[string]bool{}
+	for _, name := range without {
+		skip[name] = true
+	}
+	for _, m := range g.Members {
+		if t := targets[m.Name]; !skip[m.Name] {
+			list = append(list, t)
+			starts = append(starts, topology.Start{Name: m.Name, Address: t.Address()})
+		}
+	}
+	if len(list) == 0 {
+		return &topology.Topology{Time: time.Now()}
+	}
+	s := look.Search(list)
+	s.Patience, s.Alone = patience, true
+	return s.Discover(ctx, starts)
+}
+
+// leased runs f while the group's lease is held, with a context that ends when it is lost. The group that f gets has the new epoch in its lease.
+func (c *Carrier) leased(ctx context.Context, name string, f func(ctx context.Context, g *group.Group) error) error {
+	g, err := c.Room.Change(ctx, name, func(g *group.Group) error { return g.Take(c.Holder, time.Now(), c.Limits.Lease) })
+	if err != nil {
+		return err
+	}
+	epoch := g.Lease.Epoch
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var renewing sync.WaitGroup
+	renewing.Go(func() { cancel(c.renew(ctx, name, epoch)) })
+	err = f(ctx, g)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrLost) {
+		err = errors.Join(err, cause)
+	}
+	cancel(nil)
+	renewing.Wait()
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Limits.Stop)
+	defer stop()
+	_, ferr := c.Room.Change(end, name, func(g *group.Group) error {
+		if g.Lease.Epoch == epoch {
+			g.Free(c.Holder)
+		}
+		return nil
+	})
+	return errors.Join(err, ferr)
+}
+
+// renew keeps a lease until ctx ends. The lease is lost when nobody took the renewal for nearly as long as it holds: by this machine's clock, which counts durations
+// only.
+func (c *Carrier) renew(ctx context.Context, name string, epoch uint64) error {
+	held := time.Now()
+	tick := time.NewTicker(c.Limits.Lease / 6)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		asked := time.Now()
+		_, err := c.Room.Change(ctx, name, func(g *group.Group) error {
+			if g.Lease.Holder != c.Holder || g.Lease.Epoch != epoch {
+				return ErrLost
+			}
+			g.Lease.Until = time.Now().Add(c.Limits.Lease)
+			return nil
+		})
+		switch {
+		case err == nil:
+			held = asked
+		case errors.Is(err, ErrLost), time.Since(held) > c.Limits.Lease*2/3:
+			return errors.Join(ErrLost, err)
+		}
+	}
+}
+
+// node is a member that is changed, by its own connection.
+type node struct {
+	name string
+	t    mysql.Target
+	c    *mysql.Conn
+}
+
+func connect(ctx context.Context, name string, t mysql.Target, patience time.Duration) (*node, error) {
+	c, err := mysql.Connect(ctx, t.WithPatience(patience), nil)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", name, err)
+	}
+	return &node{name, t, c}, nil
+}
+
+func (n *node) close() {
+	if n != nil && n.c != nil {
+		n.c.Close()
+	}
+}
+
+// run is one change of a primary under way.
+type run struct {
+	*Carrier
+	g       *group.Group
+	targets map[string]mysql.Target
+	access  keep.Access
+	j       *keep.Journal
+	mu      sync.Mutex // of the journal
+	nodes   map[string]*node
+}
+
+// stage notes how far it has come.
+func (r *run) stage(ctx context.Context, s failover.Stage) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.j.Stage = s
+	return r.j.Save(ctx)
+}
+
+// note writes a step into the journal; it is kept with the next stage.
+func (r *run) note(e failover.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.j.Steps = append(r.j.Steps, e)
+}
+
+// do runs a statement on a member.
+func (r *run) do(ctx context.Context, n *node, statement string) error {
+	return r.doShown(ctx, n, statement, statement)
+}
+
+// doShown runs a statement that is shown in other words, as it has a password in it.
+func (r *run) doShown(ctx context.Context, n *node, statement, shown string) error {
+	at := time.Now()
+	r.say("%s: %s", n.name, shown)
+	err := n.c.QuietQuery(ctx, statement, nil)
+	e := failover.Entry{At: at.UTC(), Where: n.name, What: shown, Took: time.Since(at)}
+	if err != nil {
+		err = fmt.Errorf("%s on %s: %w", shown, n.name, err)
+		e.Failed = err.Error()
+	}
+	r.note(e)
+	return err
+}
+
+// words notes something that is no statement.
+func (r *run) words(where, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if where != "" {
+		r.say("%s: %s", where, text)
+	} else {
+		r.say("%s", text)
+	}
+	r.note(failover.Entry{At: time.Now().UTC(), Where: where, What: text})
+}
+
+// node connects to a member, once.
+func (r *run) node(ctx context.Context, name string) (*node, error) {
+	r.mu.Lock()
+	n := r.nodes[name]
+	r.mu.Unlock()
+	if n != nil {
+		return n, nil
+	}
+	n, err := connect(ctx, name, r.targets[name], r.Limits.Drain+r.Limits.Stop)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.nodes[name] = n
+	return n, nil
+}
+
+func (r *run) close() {
+	for _, n := range r.nodes {
+		n.close()
+	}
+}
+
+// each runs f for members at once, and returns what failed by name.
+func each(names []string, f func(name string) error) map[string]error {
+	var mu sync.Mutex
+	failed := map[string]error{}
+	var g errgroup.Group
+	for _, name := range names {
+		g.Go(func() error {
+			if err := f(name); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[name] = err
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // f's errors are in failed
+	return failed
+}
+
+// refused makes an error of refusals.
+func refused(what string, list []failover.Refusal) error {
+	words, remedy := make([]string, len(list)), ""
+	for i, r := range list {
+		if words[i] = r.Why; remedy == "" {
+			remedy = r.Remedy
+		}
+	}
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w: %s", what, ErrRefused, strings.Join(words, "; ")))
+}

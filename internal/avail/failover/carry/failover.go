@@ -1,0 +1,243 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// Failover lets a replica follow a primary that is dead, or taken for it.
+func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, error) {
+	var out *failover.Journal
+	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+		targets, access, err := c.targets(ctx, g)
+		if err != nil {
+			return err
+		}
+		if err := c.waits(ctx, g.Name); err != nil {
+			return err
+		}
+		old := ""
+		if i := g.Primary(); i >= 0 {
+			old = g.Members[i].Name
+		}
+		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, Old: old, New: a.To,
+			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
+		defer r.close()
+		if r.j, err = c.Room.Begin(ctx, j); err != nil {
+			return err
+		}
+		out = &r.j.Journal
+		return r.failover(ctx, a)
+	})
+	return out, err
+}
+
+// failover does it.
+func (r *run) failover(ctx context.Context, a Asked) error {
+	if err := r.stage(ctx, failover.Stopping); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
+	fenced := make(chan string, 1)
+	go func() { fenced <- r.fence(ctx) }()
+	r.stopReceivers(ctx)
+	r.words(r.j.Old, "%s", <-fenced)
+	choice, err := r.choose(ctx, a)
+	if err != nil {
+		return r.giveUp(ctx, err)
+	}
+	r.j.New = choice.Winner
+	n := r.nodes[choice.Winner]
+	if err := r.stage(ctx, failover.Promoting); err != nil {
+		return r.giveUp(ctx, err)
+	}
+	if err := r.promote(ctx, n); err != nil {
+		return r.finish(ctx, failover.Failed, err)
+	}
+	if err := r.publish(ctx, group.Faulty, "it did not answer: "+a.Because); err != nil {
+		return r.finish(ctx, failover.Failed, err)
+	}
+	return r.conclude(ctx)
+}
+
+// choose chooses who follows and lets it apply all that it received; one that cannot is passed over.
+func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
+	var tried []string
+	for {
+		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+		for name, w := range before(t) {
+			w.Stopped = r.j.Before[name].Stopped
+			r.j.Before[name] = w
+		}
+		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried})
+		if len(c.Refused) > 0 {
+			return c, refused("failover of "+r.g.Name, c.Refused)
+		}
+		r.words(c.Winner, "it was chosen%s", from(c))
+		if err := r.stage(ctx, failover.Draining); err != nil {
+			return c, err
+		}
+		err := r.prepare(ctx, c)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil || a.To != "" {
+			return c, err
+		}
+		r.words(c.Winner, "it does not do: %v", err)
+		tried = append(tried, c.Winner)
+	}
+}
+
+func from(c failover.Choice) string {
+	if c.From == "" {
+		return ""
+	}
+	return "; what it lacks it gets from " + c.From
+}
+
+// prepare lets the one that was chosen apply all that it, or another one, received.
+func (r *run) prepare(ctx context.Context, c failover.Choice) error {
+	n, err := r.node(ctx, c.Winner)
+	if err != nil {
+		return err
+	}
+	received, err := receivedBy(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := r.drain(ctx, n, received); err != nil {
+		return err
+	}
+	if c.From == "" {
+		return nil
+	}
+	feeder, err := r.node(ctx, c.From)
+	if err != nil {
+		return err
+	}
+	all, err := receivedBy(ctx, feeder)
+	if err != nil {
+		return err
+	}
+	if err := r.drain(ctx, feeder, all); err != nil {
+		return err
+	}
+	if err := r.follow(ctx, n, r.g.Members[r.g.Find(c.From)].Address); err != nil {
+		return err
+	}
+	return r.drain(ctx, n, all)
+}
+
+// receivedBy is all that a member has received by its channel, applied or not.
+func receivedBy(ctx context.Context, n *node) (mysql.GTIDSet, error) {
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil || len(list) == 0 {
+		return mysql.GTIDSet{}, err
+	}
+	return mysql.ParseGTIDSet(list[0].Received)
+}
+
+// stopReceivers stops receiving on all members at once, and nothing else: what was received is applied on. Those that do not answer are left.
+func (r *run) stopReceivers(ctx context.Context) {
+	var names []string
+	for _, m := range r.g.Members {
+		if m.Name != r.j.Old {
+			names = append(names, m.Name)
+		}
+	}
+	failed := each(names, func(name string) error {
+		cctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+		defer stop()
+		n, err := connect(cctx, name, r.targets[name], r.Limits.Drain+r.Limits.Stop)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.nodes[name] = n
+		r.j.Before[name] = failover.Was{Stopped: true}
+		r.mu.Unlock()
+		return r.do(cctx, n, n.c.Server.StopThread("", mysql.Receiver))
+	})
+	for name, err := range failed {
+		r.words(name, "it was not stopped: %v", err)
+		if n := r.nodes[name]; n != nil && ctx.Err() == nil {
+			n.close()
+			delete(r.nodes, name)
+		}
+	}
+}
+
+// fence tries to let the old primary take no writes, should it be alive.
+func (r *run) fence(ctx context.Context) string {
+	if r.j.Old == "" {
+		return "there is no old primary"
+	}
+	ctx, stop := context.WithTimeout(ctx, fenceTime)
+	defer stop()
+	n, err := connect(ctx, r.j.Old, r.targets[r.j.Old], fenceTime)
+	if err != nil {
+		return fmt.Sprintf("it could not be kept from writes: %v", err)
+	}
+	defer n.close()
+	if err := r.do(ctx, n, n.c.Server.Shut()); err != nil {
+		return fmt.Sprintf("it could not be kept from writes: %v", err)
+	}
+	return "it takes no writes any more"
+}
+
+// fenceTime is how long the old primary is asked to take no writes: one that hangs in semi-sync does not answer.
+const fenceTime = time.Second
+
+// giveUp lets the members receive again.
+func (r *run) giveUp(ctx context.Context, why error) error {
+	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
+	defer stop()
+	failed := each(sortedKeys(r.nodes), func(name string) error {
+		if name == r.j.Old {
+			return nil
+		}
+		n, err := connect(bctx, name, r.targets[name], r.Limits.Stop)
+		if err != nil {
+			return err
+		}
+		defer n.close()
+		return r.do(bctx, n, n.c.Server.StartThread("", mysql.Receiver))
+	})
+	if len(failed) > 0 {
+		for name, err := range failed {
+			r.words(name, "it does not receive again: %v", err)
+		}
+		return r.finish(bctx, failover.Failed, why)
+	}
+	return r.finish(bctx, failover.Undone, why)
+}
+
+func sortedKeys(m map[string]*node) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// receipt says what it cost.
+func (r *run) receipt(ctx context.Context) {
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := failover.NewReceipt(&r.j.Journal, t)
+	r.j.Receipt = &rec
+	r.j.Steps = append(r.j.Steps, failover.Entry{At: time.Now().UTC(), What: "receipt: " + rec.Words})
+	if rec.Outage > 0 {
+		r.say("nobody took writes for %s", digits.Span(rec.Outage))
+	}
+}

@@ -1,0 +1,126 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Forecast is what a failover would do now.
+type Forecast struct {
+	Group   *group.Group
+	Old     string
+	Alive   bool   // the primary answers
+	Because string // why it does not
+	Known   failover.Known
+	Choice  failover.Choice
+	Plan    change.Plan
+}
+
+// Forecast says what a failover would do now. Nothing is changed.
+func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
+	g, err := c.Room.Group(ctx, a.Group)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.Look(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return forecast(g, t, a), nil
+}
+
+func forecast(g *group.Group, t *topology.Topology, a Asked) *Forecast {
+	f := &Forecast{Group: g, Known: a.Known}
+	if i := g.Primary(); i >= 0 {
+		f.Old = g.Members[i].Name
+	}
+	if i := t.Find(f.Old); i >= 0 {
+		n := &t.Nodes[i]
+		if f.Alive = n.Seen; f.Alive {
+			f.Known = KnownOf(g, t, f.Old)
+		} else if n.Unseen != nil {
+			f.Because = n.Unseen.Words()
+		}
+	}
+	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss})
+	f.steps(t)
+	return f
+}
+
+// Refused is an error if nobody can follow.
+func (f *Forecast) Refused() error {
+	switch {
+	case len(f.Choice.Refused) > 0:
+		return refused("failover of "+f.Group.Name, f.Choice.Refused)
+	case f.Alive:
+		return fault.New(fault.Failed, "risso switchover --group "+f.Group.Name, fmt.Errorf("failover of %s: %w: the primary %s answers", f.Group.Name, ErrRefused, f.Old))
+	}
+	return nil
+}
+
+// Words is the forecast in lines.
+func (f *Forecast) Words() (lines []string) {
+	if f.Choice.Winner == "" {
+		lines = append(lines, f.Group.Name+": nobody would follow "+f.Old)
+	} else {
+		lines = append(lines, fmt.Sprintf("%s: %s would follow %s", f.Group.Name, f.Choice.Winner, f.Old))
+	}
+	for _, c := range f.Choice.Candidates {
+		var words []string
+		for _, r := range c.Refused {
+			words = append(words, r.Why)
+		}
+		if len(words) == 0 {
+			words = append(words, "may follow; "+digits.Counted(int(c.Waiting), "transaction")+" to apply")
+		}
+		lines = append(lines, "  "+c.Name+": "+strings.Join(append(words, c.Notes...), "; "))
+	}
+	if f.Choice.Count > 0 {
+		lines = append(lines, "  lost would be "+digits.Counted(int(f.Choice.Count), "transaction")+": "+f.Choice.Lost)
+	}
+	return lines
+}
+
+// steps are the plan in words.
+func (f *Forecast) steps(t *topology.Topology) {
+	step := func(where, why string, what ...string) {
+		for _, w := range what {
+			f.Plan = append(f.Plan, change.Step{What: w, Where: "on " + where, Why: why})
+		}
+	}
+	i := t.Find(f.Choice.Winner)
+	if i < 0 || f.Choice.Winner == "" {
+		return
+	}
+	if f.Old != "" {
+		step(f.Old, "if it answers within "+digits.Span(fenceTime), "let it take no writes")
+	}
+	for j := range t.Nodes {
+		if n := &t.Nodes[j]; n.Seen && n.Name != f.Old && len(n.Channels) > 0 {
+			step(n.Name, "all at once", mysql.Of(n.Server).StopThread("", mysql.Receiver))
+		}
+	}
+	s := mysql.Of(t.Nodes[i].Server)
+	step(f.Choice.Winner, "until it has applied all that it received", "wait")
+	if f.Choice.From != "" {
+		step(f.Choice.Winner, "until it has all that this one has", "replicate from "+f.Choice.From)
+	}
+	step(f.Choice.Winner, "", s.StopAll()...)
+	step(f.Choice.Winner, "", s.Open()...)
+	f.Plan = append(f.Plan, change.Step{What: "tell clients", Where: "that " + f.Choice.Winner + " is the primary"})
+	m := f.Group.Members[f.Group.Find(f.Choice.Winner)]
+	for _, c := range f.Choice.Candidates {
+		if c.Name != f.Choice.Winner {
+			step(c.Name, "", "replicate from "+m.Address)
+		}
+	}
+}

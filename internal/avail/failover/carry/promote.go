@@ -1,0 +1,251 @@
+package carry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// drain waits until a member has applied a set.
+func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
+	at := time.Now()
+	for {
+		ok, err := mysql.WaitApplied(ctx, n.c, set, min(time.Second, r.Limits.Drain))
+		if err != nil {
+			return fmt.Errorf("wait until %s has applied all: %w", n.name, err)
+		}
+		if ok {
+			r.note(failover.Entry{At: at.UTC(), Where: n.name, What: "it has applied all that it received", Took: time.Since(at)})
+			return nil
+		}
+		list, err := read.ReplicaChannels(ctx, n.c)
+		if err != nil {
+			return err
+		}
+		for _, ch := range list {
+			if ch.Status.SQL.Text != "" {
+				return fmt.Errorf("%w: %s stopped applying: %s", ErrSurprise, n.name, ch.Status.SQL.Words())
+			}
+			if !ch.SQLRunning {
+				return fmt.Errorf("%w: %s does not apply", ErrSurprise, n.name)
+			}
+		}
+		if time.Since(at) > r.Limits.Drain {
+			return fmt.Errorf("%w: %s has not applied all that it received within %s", ErrSurprise, n.name, r.Limits.Drain)
+		}
+		r.say("%s: applies what it received", n.name)
+	}
+}
+
+// promote makes a member the primary: it replicates no longer, waits for acknowledgements if the group wants that, and takes writes. It may be done again.
+func (r *run) promote(ctx context.Context, n *node) error {
+	for _, s := range n.c.Server.StopAll() {
+		if err := r.do(ctx, n, s); err != nil {
+			return err
+		}
+	}
+	if r.g.Policy.SemiSync {
+		if err := r.waitForAcks(ctx, n); err != nil {
+			return err
+		}
+	}
+	for _, s := range n.c.Server.Open() {
+		if err := r.do(ctx, n, s); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.j.Opened = time.Now().UTC()
+	r.mu.Unlock()
+	return nil
+}
+
+// waitForAcks lets the new primary wait for acknowledgements before it takes writes.
+func (r *run) waitForAcks(ctx context.Context, n *node) error {
+	s, err := read.SemiSyncNow(ctx, n.c)
+	if err != nil {
+		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
+	}
+	if !s.Source.Loaded {
+		return fmt.Errorf("%w: %s has no semi-sync, which the group wants", ErrSurprise, n.name)
+	}
+	prefix := "SET GLOBAL " + s.Source.Names.Prefix
+	for _, set := range []string{"_wait_point = AFTER_SYNC", "_" + s.Source.Names.None + " = ON", "_timeout = " + strconv.FormatInt(forever, 10), "_enabled = ON"} {
+		if err := r.do(ctx, n, prefix+set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
+const forever = 4294967295
+
+// publish writes down who is the primary, so that clients go there. From then on there is no way back.
+func (r *run) publish(ctx context.Context, old group.Status, why string) error {
+	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if g.Lease.Holder != r.Holder {
+			return ErrLost
+		}
+		if r.j.Automatic {
+			g.Failed = time.Now().UTC()
+		}
+		return g.Promoted(r.j.New, old, why, r.j.Epoch, time.Now().UTC())
+	})
+	if err != nil {
+		return fmt.Errorf("write down that %s is the primary: %w", r.j.New, err)
+	}
+	r.g = g
+	if r.Published != nil {
+		r.Published(g)
+	}
+	return r.stage(ctx, failover.Published)
+}
+
+// point lets a member follow the new primary, which has all that it has. What it received and did not apply it gets again from there.
+func (r *run) point(ctx context.Context, name string) error {
+	n, err := connect(ctx, name, r.targets[name], r.Limits.Point)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	to := r.g.Members[r.g.Find(r.j.New)]
+	return r.follow(ctx, n, to.Address)
+}
+
+// follow lets a member follow a server. One that replicates keeps its account and its TLS settings.
+func (r *run) follow(ctx context.Context, n *node, address string) error {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("the address of the new primary: %w", err)
+	}
+	port, _ := strconv.Atoi(text)
+	s := n.c.Server
+	if err := r.do(ctx, n, s.Shut()); err != nil {
+		return err
+	}
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil {
+		return fmt.Errorf("ask %s what it replicates: %w", n.name, err)
+	}
+	if len(list) == 1 && list[0].Status.Source == address && list[0].GTID && list[0].SQLRunning && list[0].Status.IORunning != "No" {
+		return nil // it was done before
+	}
+	if len(list) > 0 {
+		if err := r.settle(ctx, n); err != nil {
+			return err
+		}
+		if err := r.do(ctx, n, s.StopReplica("")); err != nil {
+			return err
+		}
+	} else if demote := s.Demote(); demote != "" {
+		if err := r.do(ctx, n, demote); err != nil {
+			return err
+		}
+	}
+	if len(list) == 1 && list[0].GTID && list[0].User != "" {
+		err = r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port}))
+	} else {
+		f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}
+		shown := f
+		shown.Password = "…"
+		err = r.doShown(ctx, n, s.Follow(f), s.Follow(shown))
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.do(ctx, n, s.StartReplica("")); err != nil {
+		return err
+	}
+	return r.receives(ctx, n)
+}
+
+// heartbeat is how often a primary that has nothing to send says that it lives: what a failover waits for counts in it.
+const heartbeat = 500 * time.Millisecond
+
+// settle waits until a member has applied what it received, as long as it applies.
+func (r *run) settle(ctx context.Context, n *node) error {
+	at := time.Now()
+	for {
+		list, err := read.ReplicaChannels(ctx, n.c)
+		if err != nil {
+			return err
+		}
+		all := true
+		for _, ch := range list {
+			done, err := mysql.ReceivedAll(ctx, n.c, ch.Received)
+			if err != nil {
+				return err
+			}
+			all = all && (done || !ch.SQLRunning || ch.Delay > 0)
+		}
+		if all || time.Since(at) > r.Limits.Drain {
+			return nil // the new primary has all of it
+		}
+		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// receives waits until a member receives from its source.
+func (r *run) receives(ctx context.Context, n *node) error {
+	at := time.Now()
+	for {
+		list, err := read.ReplicaChannels(ctx, n.c)
+		if err != nil {
+			return err
+		}
+		if len(list) == 1 {
+			switch ch := list[0]; {
+			case ch.IORunning && ch.SQLRunning:
+				return nil
+			case ch.Status.SQL.Text != "":
+				return fmt.Errorf("%w: %s does not apply: %s", ErrSurprise, n.name, ch.Status.SQL.Words())
+			case ch.Status.IO.Text != "" && time.Since(at) > time.Second:
+				return fmt.Errorf("%w: %s does not receive: %s", ErrSurprise, n.name, ch.Status.IO.Words())
+			}
+		}
+		if time.Since(at) > r.Limits.Point {
+			return fmt.Errorf("%w: %s does not receive within %s", ErrSurprise, n.name, r.Limits.Point)
+		}
+		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// others are the members that are to follow the new primary, by name.
+func (r *run) others(without ...string) (names []string) {
+	for _, m := range r.g.Members {
+		if m.Name != r.j.New && m.Status != group.Faulty && !slices.Contains(without, m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// finish ends a journal, whatever became of ctx.
+func (r *run) finish(ctx context.Context, s failover.Stage, err error) error {
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Stop)
+	defer stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.j.Stage = s
+	r.j.Ended = time.Now().UTC()
+	if err != nil {
+		r.j.Problem = strings.TrimSpace(err.Error())
+	}
+	return errors.Join(err, r.j.Save(end))
+}

@@ -1,0 +1,72 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+)
+
+// Resume brings a change that was cut off to its end, or takes it back; nil: there is none.
+func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error) {
+	var out *failover.Journal
+	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+		j, err := c.Room.Unfinished(ctx, a.Group)
+		if err != nil || j == nil {
+			return err
+		}
+		targets, access, err := c.targets(ctx, g)
+		if err != nil {
+			return err
+		}
+		out = &j.Journal
+		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
+		defer r.close()
+		r.words("", "%s goes on with it", c.Holder)
+		return r.resume(ctx, a)
+	})
+	return out, err
+}
+
+// resume goes on with a journal.
+func (r *run) resume(ctx context.Context, a Asked) error {
+	switch r.j.Stage {
+	case failover.Published, failover.Pointing:
+		return r.conclude(ctx)
+	case failover.Promoting:
+		return r.promoteAgain(ctx)
+	}
+	if r.j.Kind == failover.Switchover {
+		return r.goBack(ctx, fmt.Errorf("%w: it was cut off", ErrSurprise))
+	}
+	if r.j.Automatic {
+		a.To = ""
+	}
+	return r.failover(ctx, a)
+}
+
+// promoteAgain brings a promotion to its end that may, or may not, have begun. Of a switchover the old primary stays shut: it was applied whole before.
+func (r *run) promoteAgain(ctx context.Context) error {
+	status, why := group.Secondary, ""
+	if r.j.Kind == failover.Failover {
+		status, why = group.Faulty, "it did not answer: "+r.j.Because
+	}
+	if i := r.g.Primary(); i >= 0 && r.g.Members[i].Name == r.j.New { // it was published
+		return r.conclude(ctx)
+	}
+	n, err := r.node(ctx, r.j.New)
+	if err != nil {
+		if r.j.Kind == failover.Switchover {
+			return r.finish(ctx, failover.Failed, err)
+		}
+		return r.failover(ctx, Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known})
+	}
+	if err := r.promote(ctx, n); err != nil {
+		return r.finish(ctx, failover.Failed, err)
+	}
+	if err := r.publish(ctx, status, why); err != nil {
+		return r.finish(ctx, failover.Failed, err)
+	}
+	return r.conclude(ctx)
+}

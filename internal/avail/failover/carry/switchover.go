@@ -1,0 +1,344 @@
+package carry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Asked is what somebody wants.
+type Asked struct {
+	Group      string
+	To         string // the member that is to be the primary; "": the best
+	By         string // who asks
+	Automatic  bool   // nobody does
+	Because    string // what was seen
+	AcceptLoss bool   // a known loss does not refuse a failover
+	Known      failover.Known
+}
+
+// Planned is a switchover that was judged, as a plan.
+type Planned struct {
+	Group  *group.Group
+	Old    string
+	Choice failover.Choice
+	Plan   change.Plan // each statement, per server
+	Notes  []string
+
+	topology *topology.Topology
+}
+
+// KnownOf is what a primary tells of itself, for the time when it does not any more.
+func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
+	i := t.Find(name)
+	if i < 0 || !t.Nodes[i].Seen {
+		return failover.Known{Name: name}
+	}
+	n := &t.Nodes[i]
+	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor}
+	if n.GTID.ByDomain {
+		k.Executed = n.GTID.State
+	}
+	k.Lossless = k.SemiSync && n.SemiSync.Point == "AFTER_SYNC" && n.SemiSync.WaitNobody && n.SemiSync.Timeout >= time.Hour
+	for j := range t.Nodes {
+		if m := &t.Nodes[j]; m.Seen && j != i && m.SemiSync.ReplicaActive {
+			k.Acks = append(k.Acks, m.Name)
+		}
+	}
+	return k
+}
+
+// Plan judges a switchover and makes its plan. Nothing is changed. It wraps ErrRefused if it cannot be done.
+func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
+	g, err := c.Room.Group(ctx, a.Group)
+	if err != nil {
+		return nil, err
+	}
+	targets, access, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return c.plan(ctx, g, targets, access, a)
+}
+
+func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]mysql.Target, access keep.Access, a Asked) (*Planned, error) {
+	t := lookAt(ctx, g, targets, c.Limits.Look)
+	p := &Planned{Group: g, topology: t}
+	i := g.Primary()
+	if i < 0 {
+		return nil, fault.New(fault.Failed, "risso failover --group "+g.Name, fmt.Errorf("%w: %s has no primary", ErrRefused, g.Name))
+	}
+	p.Old = g.Members[i].Name
+	n := t.Find(p.Old)
+	if n < 0 || !t.Nodes[n].Seen {
+		why := ""
+		if n >= 0 && t.Nodes[n].Unseen != nil {
+			why = ": " + t.Nodes[n].Unseen.Words()
+		}
+		return nil, fault.New(fault.Failed, "risso failover --group "+g.Name, fmt.Errorf("%w: the primary %s does not answer%s", ErrRefused, p.Old, why))
+	}
+	known := KnownOf(g, t, p.Old)
+	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To})
+	var list []failover.Refusal
+	list = append(list, p.Choice.Refused...)
+	list = append(list, c.ready(g, t, p)...)
+	if p.Choice.Winner != "" {
+		list = append(list, CheckReplication(ctx, g, targets, access.Replication, c.Limits.Look, p.Choice.Winner)...)
+	}
+	if len(list) > 0 {
+		return nil, refused("switchover of "+g.Name, list)
+	}
+	p.steps(t, &t.Nodes[n])
+	return p, nil
+}
+
+// mostBehind is how many transactions the new primary may have to apply, while nobody can write.
+const mostBehind = 10_000
+
+// ready looks at what would make writes stand still for long, or not come back.
+func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned) (list []failover.Refusal) {
+	add := func(code, remedy, format string, args ...any) {
+		list = append(list, failover.NewRefusal(code, remedy, format, args...))
+	}
+	old := &t.Nodes[t.Find(p.Old)]
+	if !old.Writes.Open() {
+		add("read_only", "risso group health "+g.Name, "%s, the primary, takes no writes (read_only)", p.Old)
+	}
+	if len(old.Channels) > 0 {
+		add("replicates", "", "%s, the primary, replicates itself from %s", p.Old, old.Channels[0].Source)
+	}
+	for _, cand := range p.Choice.Candidates {
+		if cand.Name != p.Choice.Winner {
+			continue
+		}
+		executed, err := mysql.ParseGTIDSet(old.GTID.Executed)
+		if i := t.Find(cand.Name); err == nil && i >= 0 {
+			have, _ := mysql.ParseGTIDSet(t.Nodes[i].GTID.Executed) // it was read before
+			if n := executed.Ahead(have); n > mostBehind {
+				add("behind", "wait, or risso lag "+cand.Name+" says why", "%s has %s to apply: writes would stand still for as long", cand.Name, digits.Counted(int(n), "transaction"))
+			}
+			if ch := t.Nodes[i].Channels; len(ch) == 1 && !ch[0].Receiving() {
+				add("not_receiving", "", "%s does not receive from %s", cand.Name, p.Old)
+			}
+		}
+	}
+	return list
+}
+
+// steps are the plan in words, as it is printed.
+func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
+	step := func(where, why string, what ...string) {
+		for _, w := range what {
+			p.Plan = append(p.Plan, change.Step{What: w, Where: "on " + where, Why: why})
+		}
+	}
+	winner := &t.Nodes[t.Find(p.Choice.Winner)]
+	s, os := mysql.Of(winner.Server), mysql.Of(old.Server)
+	step(old.Name, "writes stand still from here", os.Shut())
+	step(winner.Name, "until it has applied all of "+old.Name, "wait")
+	step(winner.Name, "", s.StopAll()...)
+	if p.Group.Policy.SemiSync {
+		step(winner.Name, "before it takes writes", "SET GLOBAL: semi-sync, AFTER_SYNC, without a time-out")
+	}
+	step(winner.Name, "writes go on from here", s.Open()...)
+	p.Plan = append(p.Plan, change.Step{What: "tell clients", Where: "that " + winner.Name + " is the primary"})
+	m := p.Group.Members[p.Group.Find(p.Choice.Winner)]
+	for _, other := range p.Group.Members {
+		if other.Name == p.Choice.Winner || other.Status == group.Faulty {
+			continue
+		}
+		step(other.Name, "", "replicate from "+m.Address)
+	}
+}
+
+// Switchover lets another member be the primary. When a step fails before that is so, the old one takes writes again.
+func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, error) {
+	var out *failover.Journal
+	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+		targets, access, err := c.targets(ctx, g)
+		if err != nil {
+			return err
+		}
+		if err := c.waits(ctx, g.Name); err != nil {
+			return err
+		}
+		p, err := c.plan(ctx, g, targets, access, a)
+		if err != nil {
+			return err
+		}
+		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Begun, By: a.By, Because: a.Because, Old: p.Old, New: p.Choice.Winner,
+			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old)}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
+		defer r.close()
+		if r.j, err = c.Room.Begin(ctx, j); err != nil {
+			return err
+		}
+		out = &r.j.Journal
+		return r.switchover(ctx)
+	})
+	return out, err
+}
+
+// waits refuses while a change that was cut off is neither finished nor taken back.
+func (c *Carrier) waits(ctx context.Context, name string) error {
+	j, err := c.Room.Unfinished(ctx, name)
+	if err != nil || j == nil {
+		return err
+	}
+	return fault.New(fault.Failed, "risso failover resume --group "+name+" brings it to its end, or takes it back", fmt.Errorf("%w: a %s to %s was cut off", ErrRefused, j.Kind, j.New))
+}
+
+// before is how the members are.
+func before(t *topology.Topology) map[string]failover.Was {
+	out := map[string]failover.Was{}
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if !n.Seen {
+			continue
+		}
+		w := failover.Was{ReadOnly: n.Writes.ReadOnly, Super: n.Writes.Super}
+		if len(n.Channels) == 1 {
+			w.Source = n.Channels[0].Source
+		}
+		out[n.Name] = w
+	}
+	return out
+}
+
+// switchover does it.
+func (r *run) switchover(ctx context.Context) error {
+	old, err := r.node(ctx, r.j.Old)
+	if err == nil {
+		_, err = r.node(ctx, r.j.New)
+	}
+	if err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
+	n := r.nodes[r.j.New]
+	if err := r.stage(ctx, failover.Stopping); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
+	if err := r.handOver(ctx, old, n); err != nil {
+		return r.goBack(ctx, err)
+	}
+	if err := r.publish(ctx, group.Secondary, ""); err != nil {
+		return r.finish(ctx, failover.Failed, err)
+	}
+	return r.conclude(ctx)
+}
+
+// handOver lets the old primary take no more writes, the new one apply all of them, and take writes.
+func (r *run) handOver(ctx context.Context, old, n *node) error {
+	r.j.Blocked = time.Now().UTC()
+	if err := r.do(ctx, old, old.c.Server.Shut()); err != nil {
+		return err
+	}
+	all, err := mysql.LoggedGTIDs(ctx, old.c)
+	if err != nil {
+		return fmt.Errorf("ask %s for its last transaction: %w", old.name, err)
+	}
+	if err := r.stage(ctx, failover.Draining); err != nil {
+		return err
+	}
+	if err := r.drain(ctx, n, all); err != nil {
+		return err
+	}
+	// Somebody with special privileges may have written in spite of that.
+	again, err := mysql.LoggedGTIDs(ctx, old.c)
+	if err != nil || !all.Equal(again) {
+		return errors.Join(err, fmt.Errorf("%w: %s was written to though it is read-only, by an account with special privileges", ErrSurprise, old.name))
+	}
+	if err := r.stage(ctx, failover.Promoting); err != nil {
+		return err
+	}
+	return r.promote(ctx, n)
+}
+
+// goBack lets the old primary take writes again, and the other one follow it.
+func (r *run) goBack(ctx context.Context, why error) error {
+	r.words("", "it failed, and goes back: %v", why)
+	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
+	defer stop()
+	if err := r.undo(bctx); err != nil {
+		return r.finish(bctx, failover.Failed, fmt.Errorf("%w; it could not be taken back: %w", why, err))
+	}
+	return r.finish(bctx, failover.Undone, fmt.Errorf("%w; %s is the primary as before", why, r.j.Old))
+}
+
+// undo puts a switchover back that did not get as far as to be published: first the one that was chosen is shut, so that there are never two.
+func (r *run) undo(ctx context.Context) error {
+	n, err := connect(ctx, r.j.New, r.targets[r.j.New], r.Limits.Stop)
+	if err == nil {
+		defer n.close()
+		err = r.do(ctx, n, n.c.Server.Shut())
+	}
+	if err != nil && (r.j.Stage == failover.Promoting) {
+		return fmt.Errorf("it is not known whether %s takes writes: %w", r.j.New, err)
+	}
+	old, oerr := connect(ctx, r.j.Old, r.targets[r.j.Old], r.Limits.Stop)
+	if oerr != nil {
+		return oerr
+	}
+	defer old.close()
+	if n != nil {
+		wrote, werr := r.beyond(ctx, n, old)
+		if werr != nil || wrote != "" {
+			return errors.Join(werr, fmt.Errorf("%s has taken writes meanwhile: %s", r.j.New, wrote))
+		}
+	}
+	for _, s := range old.c.Server.Open() {
+		if err := r.do(ctx, old, s); err != nil {
+			return err
+		}
+	}
+	if n != nil {
+		i := r.g.Find(r.j.Old)
+		return r.follow(ctx, n, r.g.Members[i].Address)
+	}
+	return nil
+}
+
+// beyond are the transactions that one member has and another one has not.
+func (r *run) beyond(ctx context.Context, n, than *node) (string, error) {
+	mine, err := mysql.LoggedGTIDs(ctx, n.c)
+	if err != nil {
+		return "", err
+	}
+	theirs, err := mysql.LoggedGTIDs(ctx, than.c)
+	if err != nil {
+		return "", err
+	}
+	return mine.Subtract(theirs).String(), nil
+}
+
+// conclude lets the others follow, and ends the journal.
+func (r *run) conclude(ctx context.Context) error {
+	if err := r.stage(ctx, failover.Pointing); err != nil {
+		return r.finish(ctx, failover.Failed, err)
+	}
+	failed := each(r.others(), func(name string) error {
+		err := r.point(ctx, name)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if w, ok := r.j.Before[name]; ok && err == nil {
+			w.Repointed = true
+			r.j.Before[name] = w
+		}
+		return err
+	})
+	for name, err := range failed {
+		r.words(name, "it does not follow the new primary: %v", err)
+	}
+	r.receipt(ctx)
+	return r.finish(ctx, failover.Done, nil)
+}

@@ -1,0 +1,423 @@
+package failover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Refusal is why something is not done, or somebody not promoted.
+type Refusal struct {
+	Code string `json:"code"` // as docs/failover.md has them
+	fleet.Trouble
+}
+
+// Question is who is to follow a primary.
+type Question struct {
+	Group    *group.Group
+	Topology *topology.Topology // of the members that could be asked; nodes are called as the members
+	Old      string             // the primary that is replaced; "": there is none
+	Alive    bool               // it answers, and hands over: then Topology has it
+	Known    Known              // what was last known of it
+	To       string             // by name; "": the best
+	Lossless bool               // a known loss refuses it
+	Without  []string           // who was tried and did not do
+	Delayed  bool               // also one that stays behind on purpose
+}
+
+// Candidate is a member that may follow.
+type Candidate struct {
+	Name     string    `json:"name"`
+	Received string    `json:"received"` // GTIDs: all that it has, applied or not
+	Waiting  uint64    `json:"waiting"`  // of these so many are not applied
+	Lacks    uint64    `json:"lacks"`    // so many another one has received and it has not
+	Refused  []Refusal `json:"refused"`  // why it is not promoted
+	Notes    []string  `json:"notes,omitempty"`
+	node     int
+	member   *group.Member
+	received mysql.GTIDSet
+	executed mysql.GTIDSet
+}
+
+// Choice is who follows.
+type Choice struct {
+	Winner string `json:"winner"` // "": nobody
+	// From is the member from which the winner first gets what it lacks; "": it lacks nothing.
+	From       string      `json:"from,omitempty"`
+	Candidates []Candidate `json:"candidates"` // the winner first
+	Refused    []Refusal   `json:"refused"`
+	Lost       string      `json:"lost,omitempty"` // GTIDs that the old primary had and no candidate received
+	Count      uint64      `json:"lost_count"`
+	Notes      []string    `json:"notes,omitempty"`
+}
+
+// refuse adds a reason to a list.
+func refuse(list *[]Refusal, code, remedy, format string, args ...any) {
+	*list = append(*list, Refusal{code, fleet.Trouble{What: code, Why: fmt.Sprintf(format, args...), Remedy: remedy}})
+}
+
+// chooser answers one question.
+type chooser struct {
+	Question
+	old *topology.Node // nil: it was not seen
+	c   Choice
+}
+
+// Choose says who follows a primary. It is pure. Where the answer has refusals there is no winner.
+func Choose(q Question) Choice {
+	ch := &chooser{Question: q}
+	if i := q.Topology.Find(q.Old); i >= 0 && q.Topology.Nodes[i].Seen {
+		ch.old = &q.Topology.Nodes[i]
+	}
+	for i := range q.Group.Members {
+		if m := &q.Group.Members[i]; m.Name != q.Old {
+			ch.c.Candidates = append(ch.c.Candidates, ch.candidate(m))
+		}
+	}
+	ch.versions()
+	ch.order()
+	ch.diverged()
+	ch.pick()
+	ch.losses()
+	if len(ch.c.Refused) > 0 {
+		ch.c.Winner, ch.c.From = "", ""
+	}
+	return ch.c
+}
+
+// candidate looks at a member by itself.
+func (ch *chooser) candidate(m *group.Member) Candidate {
+	c := Candidate{Name: m.Name, node: ch.Topology.Find(m.Name), member: m}
+	no := func(code, remedy, format string, args ...any) { refuse(&c.Refused, code, remedy, format, args...) }
+	switch {
+	case m.Status == group.Faulty:
+		no("faulty", "risso group set-status "+ch.Group.Name+" "+m.Name+" SPARE, once it is well", "it is FAULTY%s", because(m.Fault))
+	case m.Status == group.Spare && ch.To != m.Name:
+		no("spare", "name it with --to "+m.Name, "it is SPARE: it is promoted only by name")
+	}
+	if m.Rule == group.Never {
+		no("never", "", "its rule is never")
+	}
+	if slices.Contains(ch.Without, m.Name) {
+		no("tried", "", "it was tried, and did not do")
+	}
+	if c.node < 0 || !ch.Topology.Nodes[c.node].Seen {
+		why := "it was not asked"
+		if c.node >= 0 && ch.Topology.Nodes[c.node].Unseen != nil {
+			why = ch.Topology.Nodes[c.node].Unseen.Words()
+		}
+		no("not_seen", "", "it does not answer: %s", why)
+		return c
+	}
+	n := &ch.Topology.Nodes[c.node]
+	ch.sets(&c, n)
+	ch.settings(&c, n, no)
+	ch.channel(&c, n, no)
+	return c
+}
+
+// sets reads what a member has.
+func (ch *chooser) sets(c *Candidate, n *topology.Node) {
+	var err error
+	if c.executed, err = mysql.ParseGTIDSet(n.GTID.Executed); err != nil {
+		refuse(&c.Refused, "gtid", "", "its GTIDs cannot be read: %v", err)
+		return
+	}
+	c.received = c.executed
+	if len(n.Channels) == 1 {
+		if r, err := mysql.ParseGTIDSet(n.Channels[0].Received); err == nil {
+			c.received = c.received.Union(r)
+		}
+	}
+	c.Received, c.Waiting = c.received.String(), c.received.Ahead(c.executed)
+	if errant := ch.errant(n); errant != "" {
+		refuse(&c.Refused, "errant", "risso gtid errant says what they changed", "it has transactions that no other member has (errant): %s", short(errant))
+	}
+}
+
+// errant are the transactions that only one replica has, and that did not come from the old primary: those that are ahead of what was last seen of it came from
+// there.
+func (ch *chooser) errant(n *topology.Node) string {
+	others := []string{ch.Known.Executed}
+	own := n.GTID.Executed
+	if n.GTID.ByDomain {
+		own = n.GTID.State
+	}
+	for i := range ch.Topology.Nodes {
+		o := &ch.Topology.Nodes[i]
+		if o.Name == n.Name || !o.Seen {
+			continue
+		}
+		if o.GTID.ByDomain {
+			others = append(others, o.GTID.State)
+		} else {
+			others = append(others, o.GTID.Executed)
+		}
+		for _, c := range o.Channels { // what it received, it will have
+			others = append(others, c.Received)
+		}
+	}
+	e, err := mysql.ErrantTransactions(own, others...)
+	if err != nil || e.Empty() {
+		return ""
+	}
+	_, mine := e.Split(func(uuid string, server uint32) bool {
+		return uuid != "" && strings.EqualFold(uuid, ch.Known.UUID) || uuid == "" && fmt.Sprint(server) == ch.Known.ServerID
+	})
+	if mine.Empty() {
+		return ""
+	}
+	return mine.String()
+}
+
+// settings looks at how a member is set.
+func (ch *chooser) settings(c *Candidate, n *topology.Node, no func(code, remedy, format string, args ...any)) {
+	s := mysql.Of(n.Server)
+	switch {
+	case !n.Log.On:
+		no("no_binlog", "log_bin in its option file, and a restart", "it writes no binary log: nobody could replicate from it")
+	case !n.Log.Updates && len(ch.Group.Members) > 2:
+		no("no_log_updates", "log_replica_updates in its option file, and a restart", "it does not log what it replicates (log_replica_updates is off): the others could not get from it what they lack")
+	}
+	if n.Log.Filter != "" {
+		no("log_filter", "", "its binary log leaves something out: %s", n.Log.Filter)
+	}
+	if !s.FollowsByGTID(n.GTID.Mode) {
+		no("no_gtid", "gtid_mode = ON", "it does not use GTIDs")
+	}
+	if n.Writes.InnoDB {
+		no("innodb_read_only", "", "its InnoDB was started read-only")
+	}
+	if n.Group != nil {
+		no("cluster", "risso galera", "it belongs to a cluster that chooses by itself (%s)", n.Group.Kind)
+	}
+	if n.Connections.Most > 0 && n.Connections.Now >= n.Connections.Most {
+		c.Notes = append(c.Notes, "all of its connections are taken")
+	}
+	if n.Log.Format != "" && !strings.EqualFold(n.Log.Format, "ROW") {
+		c.Notes = append(c.Notes, "it logs by "+strings.ToLower(n.Log.Format))
+	}
+}
+
+// channel looks at how a member replicates.
+func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy, format string, args ...any)) {
+	switch len(n.Channels) {
+	case 0:
+		no("no_replica", "", "it does not replicate")
+		return
+	case 1:
+	default:
+		no("channels", "", "it replicates from %d servers: as the primary it would not", len(n.Channels))
+		return
+	}
+	l := &n.Channels[0]
+	if l.Filter != "" {
+		no("filter", "", "it leaves something out of what it replicates: %s", l.Filter)
+	}
+	if l.Delay > 0 && !ch.Delayed && ch.To != c.Name {
+		no("delayed", "name it with --to "+c.Name, "it stays %s behind on purpose", digits.Span(secondsOf(l.Delay)))
+	}
+	if l.SQL.Text != "" {
+		no("applier", "", "it stopped applying: %s", l.SQL.Words())
+	} else if !l.Applying() {
+		no("applier", mysql.Of(n.Server).StartThread(l.Name, mysql.Applier)+" on it", "it does not apply")
+	}
+	if n.Applier.SkipErr != "" {
+		c.Notes = append(c.Notes, "it passes over errors: "+n.Applier.SkipErr)
+	}
+	if !ch.follows(n, l) {
+		no("other_source", "risso replica move "+c.Name, "it replicates from %s, not from %s", l.Source, cmp.Or(ch.Old, "the primary"))
+	}
+}
+
+// follows reports whether a channel leads to the old primary, or to another member.
+func (ch *chooser) follows(n *topology.Node, l *topology.Channel) bool {
+	if ch.Old == "" || l.Source == "" {
+		return true
+	}
+	if l.SourceID != "" && strings.EqualFold(l.SourceID, ch.Known.UUID) || l.SourceServerID != "" && l.SourceServerID == ch.Known.ServerID {
+		return true
+	}
+	return slices.ContainsFunc(ch.Group.Members, func(m group.Member) bool {
+		return m.Name != n.Name && strings.EqualFold(m.Address, l.Source)
+	})
+}
+
+// versions refuses members below which others could not replicate.
+func (ch *chooser) versions() {
+	for i := range ch.c.Candidates {
+		c := &ch.c.Candidates[i]
+		if c.node < 0 || !ch.Topology.Nodes[c.node].Seen {
+			continue
+		}
+		source := mysql.Of(ch.Topology.Nodes[c.node].Server)
+		for j := range ch.Topology.Nodes {
+			n := &ch.Topology.Nodes[j]
+			if j == c.node || !n.Seen || ch.Group.Find(n.Name) < 0 {
+				continue
+			}
+			if why := mysql.Of(n.Server).CannotFollow(source); why != "" {
+				refuse(&c.Refused, "version", "", "%s could not replicate from it: %s", n.Name, why)
+				break
+			}
+		}
+	}
+}
+
+// rank orders rules.
+func rank(r group.Rule) int { return slices.Index(group.Rules(), r) }
+
+// order sorts: those that may first, then by rule, data center, what they received and applied, version, name.
+func (ch *chooser) order() {
+	center := func(c *Candidate) int {
+		want := ch.Group.Policy.Center
+		if i := ch.Group.Find(ch.Old); want == "" && i >= 0 {
+			want = ch.Group.Members[i].Center
+		}
+		if want != "" && c.member.Center != want {
+			return 1
+		}
+		return 0
+	}
+	number := func(c *Candidate) int64 {
+		if c.node < 0 {
+			return 0
+		}
+		return int64(ch.Topology.Nodes[c.node].Number)
+	}
+	slices.SortStableFunc(ch.c.Candidates, func(a, b Candidate) int {
+		return cmp.Or(
+			cmp.Compare(min(1, len(a.Refused)), min(1, len(b.Refused))),
+			cmp.Compare(rank(a.member.Rule), rank(b.member.Rule)),
+			cmp.Compare(center(&a), center(&b)),
+			cmp.Compare(b.received.Ahead(a.received), a.received.Ahead(b.received)),
+			cmp.Compare(a.Waiting, b.Waiting),
+			cmp.Compare(number(&a), number(&b)),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+}
+
+// leader is the index of a candidate that received all that another one received, or -1. What has transactions of its own counts only as far as it shares them.
+func (ch *chooser) leader() int {
+	best := -1
+	for i := range ch.c.Candidates {
+		c := &ch.c.Candidates[i]
+		if !ch.feeds(c) {
+			continue
+		}
+		if best < 0 || c.received.Ahead(ch.c.Candidates[best].received) > ch.c.Candidates[best].received.Ahead(c.received) {
+			best = i
+		}
+	}
+	return best
+}
+
+// feeds reports whether others may get from a member what they lack: it is well but for what keeps it from being promoted.
+func (ch *chooser) feeds(c *Candidate) bool {
+	return c.node >= 0 && ch.Topology.Nodes[c.node].Seen && !slices.ContainsFunc(c.Refused, func(r Refusal) bool {
+		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "applier", "other_source", "no_replica", "channels", "tried"}, r.Code)
+	})
+}
+
+// diverged refuses where two members each have something that the other lacks: nobody can tell which is right.
+func (ch *chooser) diverged() {
+	for i := range ch.c.Candidates {
+		for j := i + 1; j < len(ch.c.Candidates); j++ {
+			a, b := &ch.c.Candidates[i], &ch.c.Candidates[j]
+			if !ch.feeds(a) || !ch.feeds(b) {
+				continue
+			}
+			ab, ba := a.received.Subtract(b.received), b.received.Subtract(a.received)
+			if !ab.Empty() && !ba.Empty() {
+				refuse(&ch.c.Refused, "split_brain", "risso gtid errant "+a.Name+" and "+b.Name+" says what they changed; then risso failover --to NODE",
+					"%s has %s and %s has %s: each has transactions that the other lacks, and nobody can tell which are right", a.Name, short(ab.String()), b.Name, short(ba.String()))
+			}
+		}
+	}
+}
+
+// pick takes the first that may, or the one that was named.
+func (ch *chooser) pick() {
+	l := ch.leader()
+	for i := range ch.c.Candidates {
+		c := &ch.c.Candidates[i]
+		if l >= 0 {
+			c.Lacks = ch.c.Candidates[l].received.Ahead(c.received)
+		}
+		if ch.To != "" && c.Name != ch.To || len(c.Refused) > 0 || ch.c.Winner != "" {
+			continue
+		}
+		ch.c.Winner = c.Name
+		if c.Lacks > 0 {
+			ch.c.From = ch.c.Candidates[l].Name
+		}
+	}
+	switch i := slices.IndexFunc(ch.c.Candidates, func(c Candidate) bool { return c.Name == ch.To }); {
+	case ch.To != "" && ch.To == ch.Old:
+		refuse(&ch.c.Refused, "primary", "", "%s is the primary already", ch.To)
+	case ch.To != "" && i < 0:
+		refuse(&ch.c.Refused, "no_member", "", "%s is no member of %s", ch.To, ch.Group.Name)
+	case ch.To != "" && ch.c.Winner == "":
+		for _, r := range ch.c.Candidates[i].Refused {
+			r.Why = ch.To + ": " + r.Why
+			ch.c.Refused = append(ch.c.Refused, r)
+		}
+	case ch.c.Winner == "":
+		var words []string
+		for _, c := range ch.c.Candidates {
+			for _, r := range c.Refused {
+				words = append(words, c.Name+": "+r.Why)
+				break
+			}
+		}
+		refuse(&ch.c.Refused, "nobody", "", "nobody can follow%s", because(strings.Join(words, "; ")))
+	}
+}
+
+// losses compares what the old primary had, as it was last seen, with what the members received.
+func (ch *chooser) losses() {
+	if ch.Alive || ch.Known.Executed == "" {
+		return
+	}
+	l := ch.leader()
+	if l < 0 {
+		return
+	}
+	var sets []string
+	for i := range ch.Topology.Nodes {
+		if n := &ch.Topology.Nodes[i]; n.Seen && n.Name != ch.Old {
+			if n.GTID.ByDomain {
+				sets = append(sets, n.GTID.State)
+			} else {
+				sets = append(sets, n.GTID.Executed)
+			}
+			for _, c := range n.Channels {
+				sets = append(sets, c.Received)
+			}
+		}
+	}
+	lost, err := mysql.ErrantTransactions(ch.Known.Executed, sets...)
+	if err != nil || lost.Empty() {
+		return
+	}
+	ch.c.Lost = lost.String()
+	ch.c.Count = max(1, lost.Count())
+	if ch.Lossless {
+		refuse(&ch.c.Refused, "loss", "wait for "+ch.Old+", or risso failover --accept-loss", "%s had %s that no other member received: %s", ch.Old, digits.Counted(int(ch.c.Count), "transaction"), short(ch.c.Lost))
+	}
+}
+
+// NewRefusal is a reason why something is not done.
+func NewRefusal(code, remedy, format string, args ...any) Refusal {
+	var list []Refusal
+	refuse(&list, code, remedy, format, args...)
+	return list[0]
+}

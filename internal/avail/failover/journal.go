@@ -1,0 +1,114 @@
+// Package failover judges: is a primary dead, who is to follow it, what would be lost, what stands against it. Facts of servers go in, verdicts in words come out.
+// It is pure; package carry does what is decided.
+package failover
+
+import "time"
+
+// Kind is how a primary is replaced.
+type Kind string
+
+// The kinds.
+const (
+	Switchover Kind = "switchover" // planned: the old primary lives, and follows the new one
+	Failover   Kind = "failover"   // the old primary is dead, or taken for it
+)
+
+// Stage is how far a change of the primary has come. Whoever finds a journal that was cut off knows by it whether to go back or on.
+type Stage string
+
+// The stages. Until Promoting all can be taken back; from there on it is brought to its end.
+const (
+	Begun     Stage = "begun"
+	Stopping  Stage = "stopping"  // the old primary is kept from writes; of a failover, the replicas from receiving
+	Draining  Stage = "draining"  // the one that was chosen applies what it, or the old primary, has
+	Promoting Stage = "promoting" // it becomes the primary
+	Published Stage = "published" // it is: clients are told so
+	Pointing  Stage = "pointing"  // the others are pointed at it
+	Done      Stage = "done"
+	Undone    Stage = "undone" // it was given up, and put back as it was
+	Failed    Stage = "failed" // it could neither be finished nor taken back: a person has to look
+)
+
+// Entry is a step of a change.
+type Entry struct {
+	At     time.Time     `json:"at"`
+	Where  string        `json:"where,omitempty"` // the server
+	What   string        `json:"what"`            // a statement, or words
+	Took   time.Duration `json:"took_ns,omitempty"`
+	Failed string        `json:"failed,omitempty"`
+}
+
+// Was is how a server was before.
+type Was struct {
+	ReadOnly  bool   `json:"read_only"`
+	Super     bool   `json:"super_read_only"`
+	Source    string `json:"source,omitempty"`    // that it replicated from, host:port
+	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
+	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
+}
+
+// Known is what was last known of a primary.
+type Known struct {
+	At       time.Time `json:"at,omitzero"`
+	Name     string    `json:"name,omitempty"`
+	UUID     string    `json:"server_uuid,omitempty"`
+	ServerID string    `json:"server_id,omitempty"`
+	Executed string    `json:"executed,omitempty"`  // gtid_executed; of MariaDB gtid_binlog_state
+	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
+	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
+	WaitFor  int       `json:"wait_for,omitempty"`
+	Acks     []string  `json:"acknowledgers,omitempty"` // names of the members that could acknowledge
+}
+
+// Journal is what is done to replace a primary. It is written down before each step.
+type Journal struct {
+	Group     string         `json:"group"`
+	Epoch     uint64         `json:"epoch"`
+	Kind      Kind           `json:"kind"`
+	Stage     Stage          `json:"stage"`
+	By        string         `json:"by"`                // who asked for it
+	Automatic bool           `json:"automatic"`         // nobody did
+	Because   string         `json:"because,omitempty"` // what was seen
+	Old       string         `json:"old"`
+	New       string         `json:"new,omitempty"`
+	Began     time.Time      `json:"began"`
+	Ended     time.Time      `json:"ended,omitzero"`
+	Blocked   time.Time      `json:"blocked,omitzero"` // since when nobody took writes
+	Opened    time.Time      `json:"opened,omitzero"`  // since when the new primary does
+	Before    map[string]Was `json:"before"`           // by server
+	Known     Known          `json:"known"`
+	Steps     []Entry        `json:"steps"`
+	Problem   string         `json:"problem,omitempty"`
+	Receipt   *Receipt       `json:"receipt,omitempty"`
+}
+
+// Final reports whether it was brought to an end.
+func (j *Journal) Final() bool { return !j.Ended.IsZero() }
+
+// Receipt says what a change of the primary cost in transactions.
+type Receipt struct {
+	Group   string        `json:"group"`
+	Epoch   uint64        `json:"epoch"`
+	Kind    Kind          `json:"kind"`
+	Time    time.Time     `json:"time"`
+	Old     string        `json:"old"`
+	New     string        `json:"new"`
+	Outage  time.Duration `json:"outage_ns"` // in which nobody took writes, as far as it was seen
+	Verdict Verdict       `json:"verdict"`
+	Words   string        `json:"words"` // the verdict, and because of what
+	// Lost are transactions that are known to be lost, by GTID; "": none is known.
+	Lost    string `json:"lost,omitempty"`
+	Count   uint64 `json:"lost_count"`
+	Checked string `json:"checked"` // against what: the old primary itself, or what was last seen of it
+}
+
+// Verdict is how sure it is that nothing was lost.
+type Verdict string
+
+// The verdicts.
+const (
+	NothingLost   Verdict = "nothing_lost" // proven: no acknowledged transaction is lost
+	Lost          Verdict = "lost"         // the transactions that are, are listed
+	PerhapsLost   Verdict = "perhaps_lost" // those that were written after the last look are not known
+	NothingToLose Verdict = "nothing_seen" // all that was seen of the old primary is there; it is not known whether it had more
+)

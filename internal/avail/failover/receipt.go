@@ -1,0 +1,82 @@
+package failover
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// NewReceipt says what a change of the primary cost, by what was known of the old one and what the members have now.
+func NewReceipt(j *Journal, t *topology.Topology) Receipt {
+	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New}
+	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
+		r.Outage = j.Opened.Sub(j.Blocked)
+	}
+	if j.Kind == Switchover {
+		r.Verdict, r.Checked = NothingLost, "the old primary itself"
+		r.Words = "zero acknowledged transactions lost: " + j.Old + " took no more writes, and " + j.New + " had applied all of its transactions before it took any"
+		return r
+	}
+	r.Checked = "what was last seen of " + j.Old
+	lost, err := missing(j, t)
+	switch {
+	case err != nil || j.Known.Executed == "":
+		r.Verdict = PerhapsLost
+		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
+	case !lost.Empty():
+		r.Verdict, r.Lost, r.Count = Lost, lost.String(), lost.Count()
+		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and no member received it", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
+	default:
+		r.Verdict, r.Words = proven(j, t)
+	}
+	return r
+}
+
+// missing are the transactions that the old primary had when it was last seen, and the new one has not.
+func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
+	i := t.Find(j.New)
+	if i < 0 || !t.Nodes[i].Seen {
+		return mysql.Errant{}, fmt.Errorf("%s does not answer", j.New)
+	}
+	n := &t.Nodes[i]
+	has := n.GTID.Executed
+	if n.GTID.ByDomain {
+		has = n.GTID.State
+	}
+	return mysql.ErrantTransactions(j.Known.Executed, has)
+}
+
+// proven says whether nothing can be lost. A commit that was acknowledged to a client had been acknowledged by WaitFor of N replicas before; where N - WaitFor + 1
+// of them were asked, and the new primary has all that they received, at least one of those that acknowledged is among them.
+func proven(j *Journal, t *topology.Topology) (Verdict, string) {
+	since := ""
+	if age := j.Began.Sub(j.Known.At); age > 0 {
+		since = " (" + digits.Span(max(age.Round(time.Millisecond), time.Millisecond)) + " before)"
+	}
+	k := j.Known
+	if !k.Lossless {
+		why := "replication was asynchronous"
+		if k.SemiSync {
+			why = "semi-sync could fall back to asynchronous"
+		}
+		return NothingToLose, "all that " + j.Old + " had when it was last seen" + since + " is there; what it may have written after that is not known, as " + why
+	}
+	var asked []string
+	for _, name := range k.Acks {
+		if i := t.Find(name); name == j.New || i >= 0 && t.Nodes[i].Seen && !slices.Contains(asked, name) {
+			asked = append(asked, name)
+		}
+	}
+	need := len(k.Acks) - max(1, k.WaitFor) + 1
+	if len(asked) < need {
+		return PerhapsLost, fmt.Sprintf("each commit waited for %s, but only %d of the %d that acknowledge could be asked; %d are needed to be sure",
+			digits.Counted(max(1, k.WaitFor), "replica"), len(asked), len(k.Acks), need)
+	}
+	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",
+		j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
+}

@@ -1,0 +1,199 @@
+// Package keep is groups as processes and controllers agree on them: read and changed in documents of which each change says from which version it comes, so
+// that of two that change a group at once one is told so and looks again.
+package keep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// Documents is where they are kept.
+type Documents interface {
+	PutDocument(ctx context.Context, d state.Document) (state.Document, error)
+	Document(ctx context.Context, kind, key string) (state.Document, error)
+	Documents(ctx context.Context, kind string) ([]state.Document, error)
+	DropDocument(ctx context.Context, kind, key string, version int64) error
+}
+
+// The kinds of documents.
+const (
+	kindGroup  = "group"
+	kindAccess = "group_access"
+)
+
+// Errors of this package.
+var (
+	ErrNone   = errors.New("there is no such group")
+	ErrExists = errors.New("there is a group of that name already")
+)
+
+// Room is where groups are kept.
+type Room struct {
+	Docs Documents
+	Who  string // who changes them: a person at a command, or the controller
+}
+
+// Access is how the servers of a group are reached, and as whom one replicates from another. It holds passwords: it is read only by what connects.
+type Access struct {
+	Members     map[string]string `json:"members"` // DSN by name
+	Replication Account           `json:"replication"`
+}
+
+// Account is a name and a password.
+type Account struct {
+	User     string `json:"user"`
+	Password string `json:"password"`
+}
+
+// Target is how a member is reached.
+func (a Access) Target(name string) (mysql.Target, error) {
+	dsn, ok := a.Members[name]
+	if !ok {
+		return mysql.Target{}, fmt.Errorf("%s: %w", name, group.ErrNone)
+	}
+	return mysql.ParseTarget(dsn)
+}
+
+// Group reads one.
+func (r *Room) Group(ctx context.Context, name string) (*group.Group, error) {
+	g := new(group.Group)
+	_, err := r.read(ctx, kindGroup, name, g)
+	return g, err
+}
+
+// Only is the group of a name, or, without one, the only group.
+func (r *Room) Only(ctx context.Context, name string) (*group.Group, error) {
+	if name != "" {
+		return r.Group(ctx, name)
+	}
+	list, err := r.Groups(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) == 1:
+		return &list[0], nil
+	case len(list) == 0:
+		return nil, fault.New(fault.Usage, "risso group create makes one", ErrNone)
+	}
+	return nil, fault.Usagef("there are %d groups: name one with --group", len(list))
+}
+
+// Groups reads all, by name.
+func (r *Room) Groups(ctx context.Context) ([]group.Group, error) {
+	docs, err := r.Docs.Documents(ctx, kindGroup)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]group.Group, len(docs))
+	for i, d := range docs {
+		if err := json.Unmarshal(d.Body, &list[i]); err != nil {
+			return nil, fmt.Errorf("read group %s: %w", d.Key, err)
+		}
+	}
+	return list, nil
+}
+
+// Add stores a new group.
+func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
+	if err := r.write(ctx, kindGroup, g.Name, 0, g); errors.Is(err, state.ErrConflict) {
+		return fault.New(fault.Failed, "risso group remove takes it away", fmt.Errorf("%s: %w", g.Name, ErrExists))
+	} else if err != nil {
+		return err
+	}
+	return r.SetAccess(ctx, g.Name, a)
+}
+
+// tries is how often a change is made again because somebody else was faster.
+const tries = 20
+
+// Change changes a group: f is called with it as it is now, and again with a fresh one if somebody else changed it meanwhile.
+func (r *Room) Change(ctx context.Context, name string, f func(*group.Group) error) (*group.Group, error) {
+	var last error
+	for range tries {
+		g := new(group.Group)
+		version, err := r.read(ctx, kindGroup, name, g)
+		if err != nil {
+			return nil, err
+		}
+		if err := f(g); err != nil {
+			return nil, err
+		}
+		if last = r.write(ctx, kindGroup, name, version, g); !errors.Is(last, state.ErrConflict) {
+			return g, last
+		}
+	}
+	return nil, last
+}
+
+// Remove takes a group away, with how its servers are reached. Journals and receipts stay.
+func (r *Room) Remove(ctx context.Context, name string) error {
+	for _, kind := range []string{kindGroup, kindAccess} {
+		d, err := r.Docs.Document(ctx, kind, name)
+		if errors.Is(err, state.ErrNotFound) && kind == kindAccess {
+			return nil
+		}
+		if err != nil {
+			return none(err)
+		}
+		if err := r.Docs.DropDocument(ctx, kind, name, d.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Access reads how the servers of a group are reached.
+func (r *Room) Access(ctx context.Context, name string) (a Access, err error) {
+	_, err = r.read(ctx, kindAccess, name, &a)
+	return a, err
+}
+
+// SetAccess stores it.
+func (r *Room) SetAccess(ctx context.Context, name string, a Access) error {
+	for {
+		d, err := r.Docs.Document(ctx, kindAccess, name)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		if err := r.write(ctx, kindAccess, name, d.Version, a); !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+	}
+}
+
+func none(err error) error {
+	if errors.Is(err, state.ErrNotFound) {
+		return fault.New(fault.Failed, "risso group list shows those that there are", fmt.Errorf("%w: %w", ErrNone, err))
+	}
+	return err
+}
+
+// read reads a document into v.
+func (r *Room) read(ctx context.Context, kind, key string, v any) (version int64, err error) {
+	d, err := r.Docs.Document(ctx, kind, key)
+	if err != nil {
+		return 0, none(err)
+	}
+	if err := json.Unmarshal(d.Body, v); err != nil {
+		return 0, fmt.Errorf("read %s %s: %w", kind, key, err)
+	}
+	return d.Version, nil
+}
+
+// write writes v over a version.
+func (r *Room) write(ctx context.Context, kind, key string, version int64, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = r.Docs.PutDocument(ctx, state.Document{Kind: kind, Key: key, Version: version, By: r.Who, Body: body, Changed: time.Now()})
+	return err
+}

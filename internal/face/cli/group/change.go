@@ -1,0 +1,94 @@
+package group
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
+)
+
+// changing is a command that changes one member of a group.
+func changing(s screen.Streams, use, short, long, example string, check func(value string) error, do func(g *group.Group, member, value string) error) *cobra.Command {
+	c := &command{}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long + "\n\n" + fault.Help, Example: example, Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := check(args[2]); err != nil {
+				return err
+			}
+			return c.With(cmd.Context(), func(r *keep.Room) error {
+				g, err := r.Change(cmd.Context(), args[0], func(g *group.Group) error { return do(g, args[1], args[2]) })
+				if err != nil {
+					return err
+				}
+				return c.tell([]group.Group{*g})
+			})
+		}}
+	return c.bind(cmd, s)
+}
+
+func newSetStatus(s screen.Streams) *cobra.Command {
+	return changing(s, "set-status GROUP MEMBER SECONDARY|SPARE|FAULTY", "Give a member another status",
+		"A FAULTY member comes back only as SPARE, and from there as SECONDARY. A primary is made by risso switchover\nor risso failover alone.",
+		"  risso group set-status shop db2 SPARE",
+		func(value string) error {
+			if st := group.Status(strings.ToUpper(value)); !slices.Contains(group.Statuses(), st) {
+				return fault.Usagef("%q is no status: SECONDARY, SPARE or FAULTY", value)
+			}
+			return nil
+		},
+		func(g *group.Group, member, value string) error {
+			return g.Set(member, group.Status(strings.ToUpper(value)), "somebody said so", time.Now().UTC())
+		})
+}
+
+func newSetWeight(s screen.Streams) *cobra.Command {
+	return changing(s, "set-weight GROUP MEMBER WEIGHT", "Give a member a share of the reads",
+		"A member gets reads in proportion to its weight; with 0 it gets none.", "  risso group set-weight shop db2 0.5",
+		func(value string) error {
+			if w, err := strconv.ParseFloat(value, 64); err != nil || !(w >= 0 && w <= 1000) {
+				return fault.Usagef("%q is no weight: a number from 0 to 1000", value)
+			}
+			return nil
+		},
+		func(g *group.Group, member, value string) error {
+			i := g.Find(member)
+			if i < 0 {
+				return fault.New(fault.Failed, "risso group show "+g.Name, group.ErrNone)
+			}
+			g.Members[i].Weight, _ = strconv.ParseFloat(value, 64) // it was checked
+			return nil
+		})
+}
+
+func newRemove(s screen.Streams) *cobra.Command {
+	c := &command{}
+	cmd := &cobra.Command{Use: "remove GROUP [MEMBER]", Short: "Forget a group, or one of its members", Long: "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group.\n\n" + fault.Help,
+		Example: "  risso group remove shop db3\n  risso group remove shop", Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.With(cmd.Context(), func(r *keep.Room) error {
+				if len(args) == 1 {
+					if err := r.Remove(cmd.Context(), args[0]); err != nil {
+						return err
+					}
+					list, err := r.Groups(cmd.Context())
+					if err != nil {
+						return err
+					}
+					return c.tell(list)
+				}
+				g, err := r.Change(cmd.Context(), args[0], func(g *group.Group) error { return g.Without(args[1]) })
+				if err != nil {
+					return err
+				}
+				return c.tell([]group.Group{*g})
+			})
+		}}
+	return c.bind(cmd, s)
+}

@@ -1,0 +1,91 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file has the statements that make a replica the primary, and a primary a replica.
+
+// Following is a channel as it is made anew, by GTID.
+type Following struct {
+	Host, User, Password string
+	Port                 int
+	TLS                  bool
+	Heartbeat            time.Duration // how often the source says that it lives; 0: as the server has it
+}
+
+// Follow is the statement that lets a server replicate from another by its only channel. It has the password in it: it belongs into no message. Sources: MySQL
+// manual, "CHANGE REPLICATION SOURCE TO Statement"; MariaDB documentation, "CHANGE MASTER TO".
+func (s Server) Follow(f Following) string {
+	begin, _, word := s.changeSource("")
+	list := []string{word + "_HOST = " + Literal(f.Host), word + "_PORT = " + strconv.Itoa(f.Port), word + "_USER = " + Literal(f.User), word + "_PASSWORD = " + Literal(f.Password),
+		word + "_CONNECT_RETRY = 1"}
+	if f.Heartbeat > 0 {
+		list = append(list, fmt.Sprintf("%s_HEARTBEAT_PERIOD = %.3f", word, f.Heartbeat.Seconds()))
+	}
+	switch {
+	case s.MariaDB():
+		list = append(list, "MASTER_USE_GTID = slave_pos")
+	default:
+		list = append(list, word+"_AUTO_POSITION = 1", word+"_RETRY_COUNT = 86400")
+	}
+	switch {
+	case f.TLS:
+		list = append(list, word+"_SSL = 1")
+	case s.MariaDB() && s.Number >= 110400: // it would ask for a certificate that it can verify
+		list = append(list, "MASTER_SSL = 0")
+	case s.atLeast(80004): // its accounts want the password over TLS, or by the source's key
+		list = append(list, "GET_"+word+"_PUBLIC_KEY = 1")
+	}
+	return begin + strings.Join(list, ", ")
+}
+
+// Demote is the statement that lets a primary count what it wrote as replicated, so that it asks its source for what comes after that; "" where it does so by
+// itself. Source: MariaDB documentation, "gtid_slave_pos".
+func (s Server) Demote() string {
+	if s.MariaDB() {
+		return "SET GLOBAL /* risso: what it wrote it need not get */ gtid_slave_pos = @@GLOBAL.gtid_current_pos"
+	}
+	return ""
+}
+
+// StopAll are the statements that stop and remove all channels.
+func (s Server) StopAll() []string {
+	if s.MariaDB() {
+		return []string{"STOP ALL SLAVES", s.ForgetChannels()}
+	}
+	return []string{s.StopReplica(""), s.ForgetChannels()}
+}
+
+// Open are the statements that let clients write.
+func (s Server) Open() []string {
+	const all = "read_only"
+	list := []string{"SET GLOBAL /* risso: it is the primary */ " + all + " = OFF"}
+	if v := s.ReadOnlyVariable(); v != all {
+		list = append([]string{"SET GLOBAL /* risso: it is the primary */ " + v + " = OFF"}, list...)
+	}
+	return list
+}
+
+// Shut is the statement that lets no client write: of a server without super_read_only none but those with special privileges.
+func (s Server) Shut() string {
+	return "SET GLOBAL /* risso: it is not the primary */ " + s.ReadOnlyVariable() + " = ON"
+}
+
+// WaitApplied waits until a server has applied all of a set; false: it did not within d. Sources: MySQL manual, "WAIT_FOR_EXECUTED_GTID_SET"; MariaDB
+// documentation, "MASTER_GTID_WAIT".
+func WaitApplied(ctx context.Context, c *Conn, set GTIDSet, d time.Duration) (bool, error) {
+	if set.Empty() {
+		return true, nil
+	}
+	function := "WAIT_FOR_EXECUTED_GTID_SET"
+	if c.Server.MariaDB() {
+		function = "MASTER_GTID_WAIT"
+	}
+	text, err := c.Text(ctx, fmt.Sprintf("SELECT /* risso: is it applied? */ %s(%s, %.3f)", function, Literal(set.String()), d.Seconds()))
+	return text == "0", err
+}
