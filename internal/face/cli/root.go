@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/checksum"
+	"github.com/rissodb/risso/internal/face/cli/controller"
 	"github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
@@ -42,6 +43,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
 	"github.com/rissodb/risso/internal/face/cli/size"
+	"github.com/rissodb/risso/internal/face/cli/statefile"
 	"github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/fault"
@@ -141,7 +143,7 @@ metric, and says in words what is going on.`,
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
 		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), replica.New(s), group.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
-		sandbox.New(), accounts.New(s), serve.NewToken(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		sandbox.New(), accounts.New(s), serve.NewToken(s), serve.NewConfig(s), controller.New(s), statefile.New(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

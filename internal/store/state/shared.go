@@ -273,3 +273,21 @@ func (s *Store) joinIn(ctx context.Context) error {
 	s.write, err = connect(s.path, 1, writing, &s.shared.recorder)
 	return err
 }
+
+// SharedRows counts what would be lost if the shared tables were replaced, by table; the inventory, which follows from what is watched, is left out.
+func (s *Store) SharedRows(ctx context.Context) (map[string]int, error) {
+	count := map[string]int{}
+	for table, family := range families {
+		if family == "" || family == positions || table == "instances" || table == "access" {
+			continue
+		}
+		n := 0
+		if err := s.each(ctx, "count shared rows", func(r *sql.Rows) error { return r.Scan(&n) }, "SELECT count(*) FROM "+table); err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			count[table] = n
+		}
+	}
+	return count, nil
+}
