@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,6 +30,7 @@ type Options struct {
 	Store  *state.Store // shared: see Prepare
 	Folder Folder
 	URL    string // of this controller's page, for the others' users; empty: it has none that they reach
+	Dialer Dialer // to other controllers; nil: the network's own
 	Logger *slog.Logger
 }
 
@@ -157,7 +159,10 @@ func Open(ctx context.Context, o Options) (n *Node, err error) {
 	if err := n.readRemoved(ctx); err != nil {
 		return nil, err
 	}
-	if n.wire, err = listen(o.Folder, n.isRemoved, o.Logger); err != nil {
+	if n.Dialer == nil {
+		n.Dialer = &net.Dialer{}
+	}
+	if n.wire, err = listen(o.Folder, n.isRemoved, n.Dialer, o.Logger); err != nil {
 		return nil, err
 	}
 	n.client = newCaller(n.wire, o.Folder.heartbeat())

@@ -25,12 +25,18 @@ const (
 // greetTime is how long a connection may take to say who is there.
 const greetTime = 5 * time.Second
 
+// Dialer connects to an address.
+type Dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
 // wire takes connections of other controllers and makes connections to them. Both sides show a certificate of the controllers' authority.
 type wire struct {
 	net.Listener
 	keys    keys
 	address string
 	removed func(fingerprint string) bool
+	dialer  Dialer
 	logger  *slog.Logger
 
 	raft, http chan net.Conn
@@ -38,7 +44,7 @@ type wire struct {
 	end        sync.Once
 }
 
-func listen(f Folder, removed func(string) bool, logger *slog.Logger) (*wire, error) {
+func listen(f Folder, removed func(string) bool, dialer Dialer, logger *slog.Logger) (*wire, error) {
 	k, err := f.keys()
 	if err != nil {
 		return nil, err
@@ -51,7 +57,7 @@ func listen(f Folder, removed func(string) bool, logger *slog.Logger) (*wire, er
 	if err != nil {
 		return nil, fmt.Errorf("listen for other controllers: %w", err)
 	}
-	w := &wire{Listener: l, keys: k, address: f.Address, removed: removed, logger: logger, raft: make(chan net.Conn), http: make(chan net.Conn), done: make(chan struct{})}
+	w := &wire{Listener: l, keys: k, address: f.Address, removed: removed, dialer: dialer, logger: logger, raft: make(chan net.Conn), http: make(chan net.Conn), done: make(chan struct{})}
 	go w.accept()
 	return w, nil
 }
@@ -112,8 +118,16 @@ func (w *wire) Close() error {
 
 // dial connects to another controller.
 func (w *wire) dial(ctx context.Context, address, protocol string) (net.Conn, error) {
-	d := tls.Dialer{NetDialer: &net.Dialer{}, Config: w.config(protocol)}
-	return d.DialContext(ctx, "tcp", address)
+	c, err := w.dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	t := tls.Client(c, w.config(protocol))
+	if err := t.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // stream is the part of a wire that Raft uses.
