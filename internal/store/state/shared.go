@@ -101,14 +101,28 @@ func (s *Store) Identity(ctx context.Context) (i Identity, shared bool, err erro
 	return i, shared, err
 }
 
-// BeginSharing marks the file as shared. From the next Open on, its shared tables change only by agreement.
+// BeginSharing marks the file as shared. From the next Open on, its shared tables change only by agreement. Applied is 0 where others bring what is
+// shared; else it is the number of the change that brought what is in the file.
 func (s *Store) BeginSharing(ctx context.Context, i Identity) error {
 	return s.alone(ctx, "share the state", func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM agreed; DELETE FROM agreed_changes; DELETE FROM agreed_families`); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO agreed (cluster, node, applied) VALUES (?,?,?)`, i.Cluster, i.Node, i.Applied)
-		return err
+		if _, err := tx.ExecContext(ctx, `INSERT INTO agreed (cluster, node, applied) VALUES (?,?,?)`, i.Cluster, i.Node, i.Applied); err != nil {
+			return err
+		}
+		if i.Applied == 0 {
+			return nil
+		}
+		for _, family := range families { // what is here already is a change to those that do not have it yet
+			if family == "" || family == positions {
+				continue
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO agreed_families (family, at) VALUES (?,?)`, family, i.Applied); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
