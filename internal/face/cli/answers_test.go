@@ -31,6 +31,7 @@ import (
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/face/cli/controller"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
@@ -48,6 +49,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	clisemisync "github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	"github.com/rissodb/risso/internal/face/cli/statefile"
 	clitopology "github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
@@ -203,6 +205,15 @@ func answers() []answer {
 		{"sandbox start", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"controller init", "", reflect.TypeFor[controller.Answer]()},
+		{"controller invite", "", reflect.TypeFor[controller.Answer]()},
+		{"controller join", "", reflect.TypeFor[controller.Answer]()},
+		{"controller lead", "", reflect.TypeFor[controller.Answer]()},
+		{"controller leave", "", reflect.TypeFor[controller.Answer]()},
+		{"controller list", "", reflect.TypeFor[controller.ListAnswer]()},
+		{"controller remove", "", reflect.TypeFor[controller.Answer]()},
+		{"state backup", "", reflect.TypeFor[statefile.Answer]()},
+		{"state restore", "", reflect.TypeFor[statefile.Answer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
 		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},

@@ -24,9 +24,9 @@ const (
 // Member is a controller as the others know it.
 type Member struct {
 	Name        string `json:"name"`
-	Address     string `json:"address"`
-	URL         string `json:"url,omitempty"` // of its page
-	Version     string `json:"version,omitempty"`
+	Address     string `json:"address"`               // at which the others reach it
+	URL         string `json:"url,omitempty"`         // of its page
+	Version     string `json:"version,omitempty"`     // of its Risso
 	Fingerprint string `json:"fingerprint,omitempty"` // of its certificate
 	Votes       bool   `json:"votes"`                 // false: it is still being brought up to date
 }

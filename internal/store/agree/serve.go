@@ -233,11 +233,11 @@ func (n *Node) hand(name string) error {
 // Status is how a controller is.
 type Status struct {
 	Member
-	Cluster string `json:"cluster"`
-	State   string `json:"state"`  // leader, follower, candidate, joining
-	Leader  string `json:"leader"` // who leads, as far as it knows
-	Epoch   uint64 `json:"epoch"`  // under which it acts; 0: it does not
-	Applied uint64 `json:"applied"`
+	Cluster string `json:"cluster"`           // the same for all that share their state
+	State   string `json:"state"`             // leader, follower, candidate, joining; unknown: it does not answer
+	Leader  string `json:"leader"`            // who leads, as far as it knows
+	Epoch   uint64 `json:"epoch"`             // under which it acts; 0: it does not
+	Applied uint64 `json:"applied"`           // the number of the newest change that it has
 	Trouble string `json:"trouble,omitempty"` // what keeps it from its work
 	Error   string `json:"error,omitempty"`   // why it could not be asked
 }

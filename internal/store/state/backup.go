@@ -23,12 +23,12 @@ const backupFormat = "risso state backup 1"
 // BackupHead is the first line of a backup.
 type BackupHead struct {
 	Format    string    `json:"format"`
-	Risso     string    `json:"risso"`  // the version that made it
-	Schema    int       `json:"schema"` // of the state file
-	Made      time.Time `json:"made"`
-	Encrypted bool      `json:"encrypted"`
-	Bytes     int64     `json:"bytes"`  // behind this line
-	SHA256    string    `json:"sha256"` // of them
+	Risso     string    `json:"risso"`     // the version that made it
+	Schema    int       `json:"schema"`    // of the state file
+	Made      time.Time `json:"made"`      // when
+	Encrypted bool      `json:"encrypted"` // to an age recipient
+	Bytes     int64     `json:"bytes"`     // behind this line
+	SHA256    string    `json:"sha256"`    // of them
 }
 
 // ErrDamaged says that a backup is not what was written.

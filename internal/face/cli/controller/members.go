@@ -98,7 +98,7 @@ A controller whose disk was lost joins again under its name.
 	}
 	c.command.bind(cmd, s)
 	c.who.bind(cmd)
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "replace the tokens, silences, groups and the like that are here")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "replace the tokens, silences, groups and the like that are here")
 	return cmd
 }
 
