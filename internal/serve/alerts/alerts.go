@@ -122,6 +122,11 @@ func (d *Desk) Run(ctx context.Context) error {
 			case <-wake.C:
 			case <-d.look:
 			}
+			if _, alone := d.Lead.(agree.Alone); !alone { // they may have been set at another controller
+				if err := d.readThresholds(ctx); err != nil && ctx.Err() == nil {
+					d.Logger.Warn("thresholds could not be read", "err", err)
+				}
+			}
 			if err := d.Look(ctx, d.Now()); err != nil && ctx.Err() == nil {
 				d.Logger.Warn("alerts could not be looked at", "err", err)
 			}

@@ -31,8 +31,15 @@ type Options struct {
 	Folder Folder
 	URL    string // of this controller's page, for the others' users; empty: it has none that they reach
 	Dialer Dialer // to other controllers; nil: the network's own
+	Keep   uint64 // so many changes are kept in the log; then the tables are, in a snapshot; 0: DefaultKeep
 	Logger *slog.Logger
 }
+
+// DefaultKeep is how many changes the log has at most before it is cut. snapshotEvery is how often that is looked at.
+const (
+	DefaultKeep   = 4096
+	snapshotEvery = time.Minute
+)
 
 // Node is one of several controllers. It is a state.Sharing and a Leadership.
 type Node struct {
@@ -159,6 +166,9 @@ func Open(ctx context.Context, o Options) (n *Node, err error) {
 	if err := n.readRemoved(ctx); err != nil {
 		return nil, err
 	}
+	if n.Keep == 0 {
+		n.Keep = DefaultKeep
+	}
 	if n.Dialer == nil {
 		n.Dialer = &net.Dialer{}
 	}
@@ -178,7 +188,10 @@ func (n *Node) startRaft(ctx context.Context) error {
 	c.LocalID = raft.ServerID(n.Folder.Name)
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = beat, beat, beat
 	c.CommitTimeout = min(c.CommitTimeout, beat/10)
-	c.SnapshotThreshold, c.TrailingLogs, c.SnapshotInterval = 4096, 2048, time.Minute
+	c.SnapshotThreshold, c.TrailingLogs, c.SnapshotInterval = n.Keep, n.Keep/2, snapshotEvery
+	if n.Keep < DefaultKeep {
+		c.SnapshotInterval = time.Second
+	}
 	c.Logger, c.NoLegacyTelemetry, c.ShutdownOnRemove = logger, true, false
 	if list, err := n.snapshots.List(); err != nil {
 		return fmt.Errorf("list the controllers' snapshots: %w", err)
@@ -219,9 +232,17 @@ func (n *Node) snapshotHas(id string) (uint64, error) {
 	return state.CopyApplied(r)
 }
 
-// Close ends taking part.
+// Close ends taking part. One that leads hands that over first.
 func (n *Node) Close() error {
 	n.endActing()
+	if n.leads() == nil && len(n.servers()) > 1 {
+		done := make(chan struct{})
+		go func() { defer close(done); n.yield() }()
+		select {
+		case <-done:
+		case <-time.After(max(time.Second, 3*n.Folder.heartbeat())):
+		}
+	}
 	n.end()
 	var err error
 	if r := n.now(); r != nil {

@@ -24,7 +24,7 @@ const backupFormat = "risso state backup 1"
 type BackupHead struct {
 	Format    string    `json:"format"`
 	Risso     string    `json:"risso"`     // the version that made it
-	Schema    int       `json:"schema"`    // of the state file
+	Schema    int       `json:"schema"`    // the newest one of state files that it knows
 	Made      time.Time `json:"made"`      // when
 	Encrypted bool      `json:"encrypted"` // to an age recipient
 	Bytes     int64     `json:"bytes"`     // behind this line
@@ -88,7 +88,11 @@ func vacuumInto(ctx context.Context, path, to string) error {
 	if err := check(ctx, db, path); err != nil {
 		return err
 	}
-	if err := migrate(ctx, db); err != nil { // a file of another program or of a newer Risso is left alone
+	var app, version int
+	if err := errors.Join(db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app), db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)); err != nil {
+		return err
+	}
+	if err := ours(app, version); err != nil {
 		return err
 	}
 	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to)

@@ -83,6 +83,7 @@ type share struct {
 	turn     chan struct{} // held by who tries again
 	recorder recorder
 	shapes   map[string]shape
+	quiet    time.Time // until when no note is tried
 }
 
 // Identity is as what a shared file takes part.

@@ -292,17 +292,32 @@ func (s *Store) change(ctx context.Context, what string, f func(context.Context,
 	return nil
 }
 
-// noteLimit bounds a note that nobody may have to wait for.
-const noteLimit = 300 * time.Millisecond
+// noteLimit bounds a note that nobody may have to wait for; after one that failed, none is tried for noteAgain.
+const (
+	noteLimit = 300 * time.Millisecond
+	noteAgain = 10 * time.Second
+)
 
 // note is change for what is good to have: it does not wait long for other controllers.
 func (s *Store) note(ctx context.Context, what string, f func(context.Context, *sql.Tx) error) error {
-	if s.shared != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, noteLimit)
-		defer cancel()
+	if s.shared == nil {
+		return s.change(ctx, what, f)
 	}
-	return s.change(ctx, what, f)
+	s.mu.Lock()
+	quiet := time.Now().Before(s.shared.quiet)
+	s.mu.Unlock()
+	if quiet {
+		return ErrNoLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteLimit)
+	defer cancel()
+	err := s.change(ctx, what, f)
+	if err != nil {
+		s.mu.Lock()
+		s.shared.quiet = time.Now().Add(noteAgain)
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // alone runs f in one transaction of this file, whoever shares it.
