@@ -6,6 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
+	"github.com/rissodb/risso/internal/avail/route"
 	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
@@ -184,6 +185,7 @@ func answers() []answer {
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
+		{"route status", "", reflect.TypeFor[route.Status]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"replica attach", "", reflect.TypeFor[replica.Answer]()},
 		{"replica back", "", reflect.TypeFor[replica.BackAnswer]()},
@@ -210,6 +212,13 @@ func answers() []answer {
 		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
 		{"topology", "--url", reflect.TypeFor[served.Answer]()},
+		{"user add", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user list", "", reflect.TypeFor[serve.UsersAnswer]()},
+		{"user logout", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user password", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user remove", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user role", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"audit actions", "", reflect.TypeFor[serve.ActionsAnswer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},
