@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/chaos"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/avail/route"
@@ -31,6 +32,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
+	clichaos "github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
@@ -96,6 +98,10 @@ func answers() []answer {
 		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"chaos", "", reflect.TypeFor[chaos.Certificate]()},
+		{"chaos", "--dry-run", reflect.TypeFor[clichaos.PlanAnswer]()},
+		{"chaos heal", "", reflect.TypeFor[clichaos.HealAnswer]()},
+		{"chaos verify", "", reflect.TypeFor[clichaos.VerifyAnswer]()},
 		{"check datadir", "", reflect.TypeFor[datadir.Look]()},
 		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
