@@ -31,6 +31,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/failover"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/serve/publishing"
 	"github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/store/series"
@@ -61,7 +62,8 @@ type Parts struct {
 	Topology   *topology.Room
 	Rules      *own.Rules
 	Health     *health.Desk
-	Views      *publish.Board // where the clients of groups go
+	Views      *publish.Board   // where the clients of groups go
+	Publishing *publishing.Room // tells others so
 	Groups     *failover.Desk
 	Did        func(state.Action) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
@@ -146,6 +148,10 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 
 	parts := w.parts(set, numbers, facts, rows, guard)
+	if parts.Publishing, err = publishing.New(ctx, publishing.Options{Config: set.Publish, Views: parts.Views, Docs: facts, Logger: w.logger}); err != nil {
+		return err
+	}
+	defer parts.Publishing.Close()
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
@@ -163,6 +169,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
 	g.Go(func() error { return parts.Topology.Run(gctx) })
 	g.Go(func() error { return parts.Groups.Run(gctx) })
+	g.Go(func() error { return parts.Publishing.Run(gctx) })
 	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
