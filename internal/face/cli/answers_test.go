@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/chaos"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
@@ -190,6 +191,7 @@ func answers() []answer {
 		{"gtid where", "", reflect.TypeFor[gtid.WhereAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"agent", "--once", reflect.TypeFor[agent.Survey]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"route status", "", reflect.TypeFor[route.Status]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},

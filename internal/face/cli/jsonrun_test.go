@@ -105,6 +105,7 @@ var answerRuns = []answerRun{
 	{"semisync on", "semisync on --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"semisync status", "semisync status --dsn DSN --replica REPLICA --measure-commits 2", 0},
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
+	{"agent --once", "agent --once --group g --member db1 --server URL --dsn DSN", 1},
 	{"health --ask", "health --ask /primary --dsn DSN", 0},
 	{"map --faults", "map --faults --dsn DSN", 0},
 	{"size", "size --dsn DSN", 0},

@@ -46,6 +46,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^risso chaos`, "minutes of faults, or a group that may be broken: the command's own test runs it"},
 	{`…`, "an ellipsis"},
 	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},
+	{`risso agent `, "controllers of the reader's: TestAgentEnds runs it"},
 	{`^risso replica `, "a third server, or a replica that stopped: TestReplica runs them"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/face/cli/accounts"
 	"github.com/rissodb/risso/internal/face/cli/advise"
+	"github.com/rissodb/risso/internal/face/cli/agent"
 	"github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/alter"
 	"github.com/rissodb/risso/internal/face/cli/appliers"
@@ -147,6 +148,7 @@ metric, and says in words what is going on.`,
 		chaos.New(s),
 		publish.New(s),
 		sandbox.New(), accounts.New(s), serve.NewUser(s), serve.NewToken(s), serve.NewAudit(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		agent.New(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
