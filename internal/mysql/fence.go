@@ -52,7 +52,9 @@ func (s Server) Closed(readOnly, super string) bool { return isOn(readOnly) || i
 func isOn(value string) bool { return value != "" && value != "OFF" && value != "0" }
 
 // CanBeClosedToAll reports whether the server has a setting that keeps every account from writing.
-func (s Server) CanBeClosedToAll() bool { return s.HasSuperReadOnly() || s.AtLeast(fleet.Never, 120100) }
+func (s Server) CanBeClosedToAll() bool {
+	return s.HasSuperReadOnly() || s.AtLeast(fleet.Never, 120100)
+}
 
 // StartSettings are the settings by which a server takes no writes when it is started, each as name and value.
 func (s Server) StartSettings() [][2]string {

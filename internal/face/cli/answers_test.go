@@ -42,6 +42,7 @@ import (
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	clipublish "github.com/rissodb/risso/internal/face/cli/publish"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -82,6 +83,8 @@ func answers() []answer {
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"lag", "", reflect.TypeFor[clilag.Answer]()},
+		{"publish haproxy", "", reflect.TypeFor[clipublish.HAProxyAnswer]()},
+		{"publish proxysql", "", reflect.TypeFor[clipublish.ProxySQLAnswer]()},
 		{"semisync status", "", reflect.TypeFor[clisemisync.StatusAnswer]()},
 		{"semisync on", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
 		{"semisync off", "", reflect.TypeFor[clisemisync.TurnAnswer]()},

@@ -100,6 +100,8 @@ var answerRuns = []answerRun{
 	{"alter run", "alter run --dsn DSN --yes 'ALTER TABLE shop.orders ALTER v SET DEFAULT 5'", 0},
 	{"alter status", "alter status --dsn DSN", 0},
 	{"lag", "lag --dsn REPLICA --source DSN --for 300ms", 0},
+	{"publish haproxy", "publish haproxy --group shop --member db1=127.0.0.1:3306 --member db2=127.0.0.1:3307", 0},
+	{"publish proxysql", "publish proxysql --group shop --member db1=127.0.0.1:3306 --member db2=127.0.0.1:3307 --by-read-only", 0},
 	{"semisync on", "semisync on --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"semisync status", "semisync status --dsn DSN --replica REPLICA --measure-commits 2", 0},
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},

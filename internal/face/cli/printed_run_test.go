@@ -44,6 +44,7 @@ var notRun = []struct{ pattern, why string }{
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`--reach`, "addresses that only the reader's network has"},
 	{`…`, "an ellipsis"},
+	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},
 	{`^risso replica `, "a third server, or a replica that stopped: TestReplica runs them"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }

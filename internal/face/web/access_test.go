@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
@@ -37,6 +38,7 @@ GET /api/alerts/replay           look
 GET /api/benchmark               look
 GET /api/benchmarks              look
 GET /api/chart                   look
+GET /api/clients                 look
 GET /api/events                  look
 GET /api/events/after            look
 GET /api/findings                look
@@ -106,6 +108,9 @@ POST /api/v1/series              look
 POST /api/v1/status/buildinfo    look
 POST /federate                   look
 PUT /api/thresholds              change
+/api/view                        everybody
+/primary                         everybody
+/replicas                        everybody
 /                                everybody
 /api/                            look`
 
@@ -117,7 +122,7 @@ func everything(t *testing.T) (*server, *state.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { facts.Close() })
-	return newServer(Options{Facts: facts, Live: live.New(func() live.Self { return live.Self{} }), Advice: struct{ Advice }{}, Topology: struct{ Topology }{}, Alerts: struct{ Alerts }{}, Logger: slog.New(slog.DiscardHandler)}), facts
+	return newServer(Options{Facts: facts, Live: live.New(func() live.Self { return live.Self{} }), Advice: struct{ Advice }{}, Topology: struct{ Topology }{}, Alerts: struct{ Alerts }{}, Clients: new(publish.Desk), Views: struct{ publish.Views }{}, Logger: slog.New(slog.DiscardHandler)}), facts
 }
 
 // TestEveryPathHasItsRole walks all paths there are with each role, and with none: no path is reached with less than it needs.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/series"
@@ -52,6 +53,8 @@ type Options struct {
 	Topology   Topology       // nil: nobody looks at it
 	Rules      func() own.Now // the user's own rules
 	Health     http.Handler   // answers load balancers below /health/; nil: nobody does
+	Clients    *publish.Desk  // answers where the clients of groups go; nil: nobody does
+	Views      publish.Views  // the same for commands, with all members; nil: there are no groups
 	Page       fs.FS          // the built page
 	Version    string
 	Open       bool               // Risso listens on loopback only: no token is asked for until there is one
@@ -142,6 +145,7 @@ func (s *server) routes() *routes {
 	s.signInRoutes(mux)
 	s.adviceRoutes(mux)
 	s.topologyRoutes(mux)
+	s.viewRoutes(mux)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) { return nil, notThere(r) })
 	for _, path := range programPaths {
@@ -152,19 +156,19 @@ func (s *server) routes() *routes {
 }
 
 // healthPath is where load balancers ask about servers, /health/NAME. They have no token, and often no Host header; the answer says no more than
-// whether a server may have clients.
+// whether a server may have clients. So it is with the checks of groups, /primary/NAME and the like.
 const healthPath = "/health/"
 
 func (s *server) healthOr(next http.Handler) http.Handler {
-	if s.Health == nil {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, healthPath) {
+		switch {
+		case s.Health != nil && strings.HasPrefix(r.URL.Path, healthPath):
 			s.Health.ServeHTTP(w, r)
-			return
+		case s.Clients != nil && publish.IsCheck(r.URL.Path):
+			s.Clients.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
