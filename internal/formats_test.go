@@ -24,6 +24,7 @@ var ownForms = map[string]string{
 	"../ui/src/protect/parts.tsx":      "a width in CSS",
 	"../ui/src/protect/timeline.ts":    "a place in CSS",
 	"../ui/src/queries/Changes.tsx":    "a width in CSS",
+	"store/state/password.go":          "the parameters of a hash, which are read",
 	"avail/topology/picture/layout.go": "coordinates of a drawing",
 	"explain/digest/filter/lex.go":     "units are read, not written",
 	"explain/digest/report/csv.go":     "CSV is for programs",

@@ -43,6 +43,7 @@ var notRun = []struct{ pattern, why string }{
 	{`semisync (on|off) .*--yes`, "writes wait from then on: TestTurn carries it out"},
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`--reach`, "addresses that only the reader's network has"},
+	{`^risso user |token create .*--user|audit actions --who`, "a user of the reader's, and a password: TestAccess runs them"},
 	{`…`, "an ellipsis"},
 	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},
 	{`^risso replica `, "a third server, or a replica that stopped: TestReplica runs them"},
