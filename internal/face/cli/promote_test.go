@@ -21,7 +21,9 @@ func TestNobodyPromotesWithoutTheRole(t *testing.T) {
 		mustExec(t, db, q)
 	}
 	data := filepath.Join(t.TempDir(), "data")
-	dsn := func(name string, port int) string { return fmt.Sprintf("%s=ops:Secret-1@tcp(127.0.0.1:%d)/", name, port) }
+	dsn := func(name string, port int) string {
+		return fmt.Sprintf("%s=ops:Secret-1@tcp(127.0.0.1:%d)/", name, port)
+	}
 	mustRun(t, "group", "create", "shop", "--data", data, "--dsn", dsn("db1", box.Nodes[0].Port), "--dsn", dsn("db2", box.Nodes[1].Port))
 	token := func(name string, more ...string) string {
 		t.Helper()

@@ -322,7 +322,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 		return
 	}
 	w.state.tried = time.Now()
-	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.known}
+	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.known, Since: w.belief.Since}
 	c := w.carrier()
 	w.start(func() result {
 		j, err := c.Failover(ctx, a)
@@ -342,7 +342,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group.
 func (w *watcher) carrier() *carry.Carrier {
 	limits := carry.DefaultLimits()
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Published: func(g *group.Group) { w.d.show(w.viewOf(g)) }}
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
 }
 
 // done takes what came of something.
@@ -360,7 +360,7 @@ func (w *watcher) show() {
 	if w.busy && w.belief.State == failover.Dead {
 		return // who does it says so
 	}
-	w.d.show(w.viewOf(w.g))
+	w.d.Board.Tell(w.viewOf(w.g), w.g.Members)
 }
 
 // viewOf is where clients go, as the group is.

@@ -31,6 +31,9 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 		}
 		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, Old: old, New: a.To,
 			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
+		if !a.Since.IsZero() {
+			j.Blocked = a.Since.UTC()
+		}
 		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {

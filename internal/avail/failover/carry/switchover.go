@@ -26,6 +26,7 @@ type Asked struct {
 	Because    string // what was seen
 	AcceptLoss bool   // a known loss does not refuse a failover
 	Known      failover.Known
+	Since      time.Time // since when nobody takes writes, as far as was seen; zero: from now on
 }
 
 // Planned is a switchover that was judged, as a plan.

@@ -88,6 +88,9 @@ func (r *Running) Find(flag string) error {
 	return nil
 }
 
+// Token is what Find found; empty: none.
+func (r *Running) Token() string { return r.token }
+
 // Ask makes one request. Its errors leave out the address, which the caller names himself.
 func (r *Running) Ask(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, runningPatience)
