@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -20,6 +21,12 @@ func TestNobodyPromotesWithoutTheRole(t *testing.T) {
 	for _, q := range []string{"CREATE USER ops@'%' IDENTIFIED BY 'Secret-1'", "GRANT ALL ON *.* TO ops@'%' WITH GRANT OPTION"} {
 		mustExec(t, db, q)
 	}
+	replica := openNode(t, box.Nodes[1])
+	await.Until(t, func() bool {
+		var grant string
+		err := replica.QueryRow("SHOW GRANTS FOR ops@'%'").Scan(&grant)
+		return err == nil && strings.Contains(grant, "ALL PRIVILEGES")
+	}, "the account on the replica")
 	data := filepath.Join(t.TempDir(), "data")
 	dsn := func(name string, port int) string {
 		return fmt.Sprintf("%s=ops:Secret-1@tcp(127.0.0.1:%d)/", name, port)
