@@ -126,8 +126,8 @@ const servePort = "8306"
 func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
 	l := &Lab{Dir: o.Dir, Group: o.Group, Risso: o.Risso}
 	s, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(o.Dir, "servers"), Name: "chaos", Servers: []string{o.Server}, Topology: sandbox.TopologyReplication,
-		// Replicas notice within this time that a primary sends nothing any more: controllers ask them.
-		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4"},
+		// Replicas notice within seconds that a primary sends nothing any more: controllers ask them. They apply in parallel, as servers in production do.
+		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4", "loose_slave_parallel_threads=4"},
 		Replicas: o.Replicas, SemiSync: o.SemiSync, Network: true, Disk: o.Disk, Clock: o.Clock, Progress: o.Say})
 	if err != nil {
 		return l, err
@@ -149,7 +149,7 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if err := l.writeConfig(config); err != nil {
 		return err
 	}
-	args := []string{"group", "create", l.Group, "--config", config, "--all", "--automatic", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
+	args := []string{"group", "create", l.Group, "--config", config, "--all", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
 	if o.SemiSync {
 		args = append(args, "--semi-sync")
 	}
@@ -157,7 +157,15 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 		return err
 	}
 	address := net.JoinHostPort(place.Address, servePort)
-	where := l.asks("http://" + address + "/primary?group=" + url.QueryEscape(l.Group))
+	text, err := l.risso(ctx, "token", "create", "chaos", "--output", "json")
+	if err != nil {
+		return err
+	}
+	var token struct{ Token string }
+	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Token == "" {
+		return fmt.Errorf("risso token create: %w", errors.Join(err, errors.New("it gives no token")))
+	}
+	where := l.asks("http://"+address+"/primary?group="+url.QueryEscape(l.Group), token.Token)
 	p := &Process{Title: "controller", Args: []string{l.Risso, "serve", "--config", config, "--data", data, "--no-host", "--listen", address, "--failover", "auto"},
 		Place: place, Started: o.Started, Log: filepath.Join(l.Dir, "controller.log"), Ready: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it tells no primary after a minute"))
@@ -267,13 +275,26 @@ func (l *Lab) writeConfig(path string) error {
 }
 
 // asks returns how clients ask the controller where the primary is.
-func (l *Lab) asks(address string) func(context.Context) (ledger.Server, error) {
+func (l *Lab) asks(address, token string) func(context.Context) (ledger.Server, error) {
 	place, err := l.Sandbox.Network.Place(sandbox.Clients)
 	if err != nil {
 		return func(context.Context) (ledger.Server, error) { return ledger.Server{}, err }
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}
+	client := &http.Client{Transport: bearer{&http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}, token}}
 	return func(ctx context.Context) (ledger.Server, error) { return AskPrimary(ctx, client, address) }
+}
+
+// bearer adds a token to each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip is http.RoundTripper's.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
 }
 
 // AskPrimary asks risso serve for the primary of a group: the address is that of /primary?group=NAME.

@@ -217,8 +217,9 @@ func (r *Run) hold(ctx context.Context, f Fault, broken time.Duration) {
 func (r *Run) settle(ctx context.Context, since time.Duration, rebuilt *[]string) string {
 	began := time.Now()
 	o, tended := r.Cluster.(Operator)
+	var mark ledger.Ack // members have to reach what was new when all began to be well: those that are a little behind all the time are well
 	for {
-		why := r.unwell(ctx, since)
+		why := r.unwell(ctx, since, &mark)
 		if why == "" || ctx.Err() != nil || time.Since(began) > r.Settle {
 			return why
 		}
@@ -234,16 +235,19 @@ func (r *Run) settle(ctx context.Context, since time.Duration, rebuilt *[]string
 }
 
 // unwell says what is missing now; "" if nothing is.
-func (r *Run) unwell(ctx context.Context, since time.Duration) string {
+func (r *Run) unwell(ctx context.Context, since time.Duration, mark *ledger.Ack) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s, err := r.Cluster.Find(ctx)
 	if err != nil {
 		return "there is no primary: " + err.Error()
 	}
-	mark, ok := r.Book.Mark(s.Name)
-	if !ok || mark.Acked <= since {
-		return "clients do not write to " + s.Name
+	if mark.Server != s.Name {
+		a, ok := r.Book.Mark(s.Name)
+		if !ok || a.Acked <= since {
+			return "clients do not write to " + s.Name
+		}
+		*mark = a
 	}
 	var missing []string
 	for _, m := range r.Cluster.Members() {
@@ -259,12 +263,12 @@ func (r *Run) unwell(ctx context.Context, since time.Duration) string {
 			missing = append(missing, m+" does not answer: "+err.Error())
 			continue
 		}
-		has, err := r.reaches(ctx, db, mark)
+		has, err := r.reaches(ctx, db, *mark)
 		switch {
 		case err != nil:
 			missing = append(missing, m+" does not answer: "+err.Error())
 		case !has:
-			missing = append(missing, m+" does not have the newest rows")
+			missing = append(missing, m+" does not follow")
 		case !readOnly:
 			missing = append(missing, m+" is not read-only")
 		}
@@ -358,7 +362,7 @@ func (r *Run) level(ctx context.Context, db *sql.DB) {
 		return
 	}
 	newest := book.Acks[len(book.Acks)-1]
-	for began := time.Now(); time.Since(began) < 20*time.Second && ctx.Err() == nil; {
+	for began := time.Now(); time.Since(began) < r.Settle/2 && ctx.Err() == nil; {
 		if has, err := r.Book.Has(ctx, db, newest); err == nil && has {
 			return
 		}
