@@ -233,7 +233,7 @@ func (a *Agent) hear(h heard) {
 		a.state.LastError = h.from + ": " + word
 		return
 	}
-	a.lease.Hear(h.sent, h.view, a.me)
+	a.lease.Hear(h.sent, h.age, h.view, a.me)
 	a.raise()
 	if a.lease.Deposed() && a.hold != nil { // now a controller looks after it: it must be able to replicate. read_only stays
 		a.hold.Release()
