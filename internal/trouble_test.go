@@ -16,6 +16,7 @@ import (
 // ownWords are the files with structs that have their own reason or remedy, and why it is no fleet.Trouble.
 var ownWords = map[string]string{
 	"avail/health/verdict.go":           "the answer to whoever asks over HTTP, who gets no remedy",
+	"avail/publish/ask.go":              "the answer to whoever asks over HTTP, who gets no remedy",
 	"change/plan.go":                    "why a step is in a plan: nothing is wrong",
 	"data/binlog/mirror/finish.go":      "why a log may go: nothing is wrong",
 	"data/dump/list.go":                 "the server's own words within an error",

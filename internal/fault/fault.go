@@ -31,7 +31,7 @@ const Help = `Exit codes of all commands:
      differ so much; bench compare: the verdict is one that --fail-if names
   5  bench compare --fail-if: no verdict can be given
   130  ended by a signal; anything left behind is reported (a benchmark prints what it measured so far);
-       serve, top, binlog follow and sandbox load run until a signal, and then end with 0
+       serve, route, top, binlog follow and sandbox load run until a signal, and then end with 0
 risso check uses the codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 

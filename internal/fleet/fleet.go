@@ -116,6 +116,7 @@ const (
 	EventObserver   EventKind = "observer"   // Risso itself started or stopped
 	EventPlan       EventKind = "plan"       // a class of statements has another plan: Subject is its ID, Old and New are plan IDs
 	EventStatements EventKind = "statements" // something about collecting statements: the server's table of digests is full
+	EventFailover   EventKind = "failover"   // the primary of a group was replaced, or something stands against it: Subject is the group
 	EventAction     EventKind = "action"     // somebody did something through Risso: New is the token's name, Subject what it was done to
 	EventAlert      EventKind = "alert"      // a receiver of alerts takes no messages, or does again: Subject is its name
 	EventFinding    EventKind = "finding"    // a finding began or ended: Subject is its ID; Old "open" at its end, New "open" at its begin

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -67,7 +68,8 @@ type Pointing struct {
 	Port  int
 	Log   string // from where in its binary log, with Pos; "": by GTID
 	Pos   int64
-	Delay *int // seconds; nil: it stays
+	Delay *int          // seconds; nil: it stays
+	Beat  time.Duration // how often the source says that it lives while it has nothing to send; 0: it stays
 }
 
 // Point is the statement that changes a channel, whose threads stand still. Sources: MySQL manual, "CHANGE REPLICATION SOURCE TO Statement"; MariaDB documentation,
@@ -83,6 +85,9 @@ func (s Server) Point(channel string, p Pointing) string {
 	}
 	if p.Delay != nil {
 		set = append(set, word+"_DELAY = "+strconv.Itoa(*p.Delay))
+	}
+	if p.Beat > 0 {
+		set = append(set, word+"_HEARTBEAT_PERIOD = "+strconv.FormatFloat(p.Beat.Seconds(), 'f', 3, 64))
 	}
 	head, tail := "CHANGE MASTER", ""
 	switch {

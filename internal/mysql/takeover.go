@@ -89,3 +89,11 @@ func WaitApplied(ctx context.Context, c *Conn, set GTIDSet, d time.Duration) (bo
 	text, err := c.Text(ctx, fmt.Sprintf("SELECT /* risso: is it applied? */ %s(%s, %.3f)", function, Literal(set.String()), d.Seconds()))
 	return text == "0", err
 }
+
+// StandingQuery asks in one row whether a server takes writes (closed), who it is (uuid), and which transactions it has had (executed, as ExecutedTransactions).
+func (s Server) StandingQuery() string {
+	if s.MariaDB() {
+		return "SELECT /* risso: where does it stand? */ IF(@@GLOBAL.read_only IN ('0', 'OFF'), 0, 1) AS closed, @@GLOBAL.server_id AS uuid, @@GLOBAL.gtid_binlog_state AS executed"
+	}
+	return "SELECT /* risso: where does it stand? */ @@GLOBAL.read_only AS closed, @@GLOBAL.server_uuid AS uuid, @@GLOBAL.gtid_executed AS executed"
+}

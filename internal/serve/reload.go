@@ -137,6 +137,9 @@ func (c *configWatch) hangup(ctx context.Context) {
 // again reads the file. Errors in it are reported, and nothing changes then.
 func (c *configWatch) again(ctx context.Context, asked bool) {
 	now, list, err := c.flags.Resolve()
+	if errors.Is(err, config.ErrNoServer) && len(c.list) > 0 { // it watches members of groups
+		err = nil
+	}
 	var ring config.Alerts
 	if err == nil {
 		ring, err = now.CheckAlerts()

@@ -17,7 +17,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/health"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/history"
 	"github.com/rissodb/risso/internal/fault"
@@ -26,6 +28,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/advice"
 	"github.com/rissodb/risso/internal/serve/alerts"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/failover"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/serve/topology"
@@ -59,8 +62,10 @@ type Parts struct {
 	Topology   *topology.Room
 	Rules      *own.Rules
 	Health     *health.Desk
-	Lead       agree.Leadership  // whether this process acts
-	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
+	Lead       agree.Leadership // whether this process acts
+	Views      *publish.Board   // where the clients of groups go
+	Groups     *failover.Desk
+	Did        func(state.Action) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
 }
 
@@ -84,13 +89,15 @@ func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.S
 	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
+	p.Views = publish.NewBoard()
+	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Leader: w.lead.Leader, Event: w.Event, Logger: w.logger})
 	return p
 }
 
 // Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. Messages for the
 // user who started it go to out.
 func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
-	set, err := f.Settings()
+	set, err := settled(f)
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,6 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	tune(set.Limits)
 	w := newWatch(loggerOf(out, f.Verbose))
 	w.redact = set.Statements.Redact
-	w.share(set.Servers)
 	numbers, err := w.openNumbers(set)
 	if err != nil {
 		return err
@@ -120,6 +126,10 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	defer facts.Close()
 	w.lead = facts.lead
+	if err := withMembers(ctx, f, &set, facts.Store); err != nil {
+		return err
+	}
+	w.share(set.Servers)
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
@@ -156,6 +166,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return parts.Alerts.Run(gctx) })
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
 	g.Go(func() error { return parts.Topology.Run(gctx) })
+	g.Go(func() error { return parts.Groups.Run(gctx) })
 	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts.Store) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
@@ -252,7 +263,7 @@ func requireToken(ctx context.Context, set config.Settings, facts facts) error {
 		return err
 	}
 	if !any {
-		return fault.New(fault.Usage, "make one first: risso token create NAME --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no token", set.Listen))
+		return fault.New(fault.Usage, "make one first: risso user add NAME, or risso token create NAME, with --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no user and no token", set.Listen))
 	}
 	return nil
 }

@@ -63,6 +63,10 @@ var benches = map[string][]part{
 		{"sets", "sets of very many intervals, beside MySQL's GTID_SUBTRACT", (*bench).gtidSets},
 		{"health", "the health of a node of Galera for 500 load balancers, beside clustercheck", (*bench).health},
 	},
+	"router": {
+		{"speed", "point selects through risso route, beside HAProxy in TCP mode and no router", (*bench).router},
+		{"idle", "memory of risso route with 10,000 idle connections", (*bench).routerIdle},
+	},
 	"night": {
 		{"night", "a night of planned trouble, and what was known of it in the morning", (*bench).night},
 	},
@@ -150,7 +154,7 @@ func (o *options) flags() *flag.FlagSet {
 
 // defaults fills in what depends on --quick.
 func (o *options) defaults(name string) {
-	if name == "bench" {
+	if name == "bench" || name == "router" {
 		if o.rounds == 0 && !o.quick {
 			o.rounds = 5
 		}
@@ -245,7 +249,7 @@ func parse(args []string) (name string, parts []part, o options, err error) {
 			return "", nil, o, fmt.Errorf("%w: --connections %q: numbers from 1 to 300, such as 1,16", errUsage, o.connections)
 		}
 	}
-	if name == "bench" && o.window != 0 && (o.window < time.Second || o.window%time.Second != 0) {
+	if (name == "bench" || name == "router") && o.window != 0 && (o.window < time.Second || o.window%time.Second != 0) {
 		return "", nil, o, fmt.Errorf("%w: --window %s: whole seconds, as sysbench wants them", errUsage, o.window)
 	}
 	o.defaults(name)

@@ -80,3 +80,21 @@ func proven(j *Journal, t *topology.Topology) (Verdict, string) {
 	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",
 		j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
 }
+
+// Amend puts into a receipt what the old primary has, now that it answers, and the new one has not; save keeps it.
+func Amend(r *Receipt, errant string, save func() error) error {
+	if r.Lost == errant {
+		return nil
+	}
+	r.Lost, r.Checked = errant, "the old primary itself"
+	if e, err := mysql.AllErrant(errant); err == nil {
+		r.Count = max(1, e.Count())
+	}
+	if r.Verdict == NothingLost {
+		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
+	} else {
+		r.Verdict = Lost
+		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
+	}
+	return save()
+}

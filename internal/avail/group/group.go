@@ -4,6 +4,7 @@ package group
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,6 +54,9 @@ type Member struct {
 	Since   time.Time `json:"since"`            // since when it has the status
 	Fault   string    `json:"fault,omitempty"`  // why it is FAULTY
 	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
+	Back    bool      `json:"back,omitempty"`   // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up
+	// Fenced is what a server had before it was kept from writes, as package fence has it; it gets that back when it is the primary again.
+	Fenced json.RawMessage `json:"fenced,omitempty"`
 }
 
 // Lease is who may change a group now. Whoever takes it raises the epoch; what carries an older epoch is void.
@@ -143,7 +147,7 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
 	}
-	if m.Status, m.Since, m.Fault = to, now, ""; to == Faulty {
+	if m.Status, m.Since, m.Fault, m.Back = to, now, "", false; to == Faulty {
 		m.Fault = why
 	} else {
 		m.Errant = ""
@@ -165,7 +169,7 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 		}
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant = Primary, now, "", ""
+	m.Status, m.Since, m.Fault, m.Errant, m.Fenced = Primary, now, "", "", nil
 	g.Epoch, g.Since = epoch, now
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/audit/accounts"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
+	"github.com/rissodb/risso/internal/avail/route"
 	"github.com/rissodb/risso/internal/byschema"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
@@ -43,6 +44,7 @@ import (
 	cliindex "github.com/rissodb/risso/internal/face/cli/index"
 	clilag "github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	clipublish "github.com/rissodb/risso/internal/face/cli/publish"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
@@ -84,6 +86,8 @@ func answers() []answer {
 		{"index drop", "", reflect.TypeFor[cliindex.ListAnswer]()},
 		{"advise", "--checks", reflect.TypeFor[cliadvise.ChecksAnswer]()},
 		{"lag", "", reflect.TypeFor[clilag.Answer]()},
+		{"publish haproxy", "", reflect.TypeFor[clipublish.HAProxyAnswer]()},
+		{"publish proxysql", "", reflect.TypeFor[clipublish.ProxySQLAnswer]()},
 		{"semisync status", "", reflect.TypeFor[clisemisync.StatusAnswer]()},
 		{"semisync on", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
 		{"semisync off", "", reflect.TypeFor[clisemisync.TurnAnswer]()},
@@ -183,6 +187,7 @@ func answers() []answer {
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
+		{"route status", "", reflect.TypeFor[route.Status]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
 		{"replica attach", "", reflect.TypeFor[replica.Answer]()},
 		{"replica back", "", reflect.TypeFor[replica.BackAnswer]()},
@@ -218,6 +223,13 @@ func answers() []answer {
 		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
 		{"topology", "--url", reflect.TypeFor[served.Answer]()},
+		{"user add", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user list", "", reflect.TypeFor[serve.UsersAnswer]()},
+		{"user logout", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user password", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user remove", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user role", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"audit actions", "", reflect.TypeFor[serve.ActionsAnswer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

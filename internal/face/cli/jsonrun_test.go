@@ -45,7 +45,15 @@ var answerRuns = []answerRun{
 	{"grants", "grants --dsn DSN --for serve,backup", 0},
 	{"config check", "config check DIR/risso.yaml", 0},
 	{"token create", "token create grafana --data DIR/data", 0},
-	{"token create", "token create ann --role act --data DIR/data", 0},
+	{"token create", "token create ci --role change --only server=db1 --expires 90d --data DIR/data", 0},
+	{"token create", "token create old --role act --data DIR/data", 0},
+	{"user add", "user add ann --role admin --password-file DIR/password.txt --data DIR/data", 0},
+	{"user role", "user role ann failover --only group=shop* --data DIR/data", 0},
+	{"user password", "user password ann --password-file DIR/password.txt --data DIR/data", 0},
+	{"user logout", "user logout ann --data DIR/data", 0},
+	{"user list", "user list --data DIR/data", 0},
+	{"user remove", "user remove ann --data DIR/data", 0},
+	{"audit actions", "audit actions --data DIR/data", 0},
 	{"token list", "token list --data DIR/data", 0},
 	{"token revoke", "token revoke grafana --data DIR/data", 0},
 	{"state backup", "state backup DIR/facts --data DIR/data", 0},
@@ -102,6 +110,8 @@ var answerRuns = []answerRun{
 	{"alter run", "alter run --dsn DSN --yes 'ALTER TABLE shop.orders ALTER v SET DEFAULT 5'", 0},
 	{"alter status", "alter status --dsn DSN", 0},
 	{"lag", "lag --dsn REPLICA --source DSN --for 300ms", 0},
+	{"publish haproxy", "publish haproxy --group shop --member db1=127.0.0.1:3306 --member db2=127.0.0.1:3307", 0},
+	{"publish proxysql", "publish proxysql --group shop --member db1=127.0.0.1:3306 --member db2=127.0.0.1:3307 --by-read-only", 0},
 	{"semisync on", "semisync on --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"semisync status", "semisync status --dsn DSN --replica REPLICA --measure-commits 2", 0},
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
@@ -213,12 +223,13 @@ func TestJSONAnswers(t *testing.T) {
 		mustExec(t, db, q)
 	}
 	for name, text := range map[string]string{
-		"repl":        "Secret-1\n",
-		"rules.yml":   "groups: [{name: g, rules: [{alert: Busy, expr: 'mysql_global_status_threads_running > 100'}]}]\n",
-		"risso.yaml":  "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
-		"m.yaml":      "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",
-		"selects.log": "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nSELECT id FROM orders WHERE v = 1;\n",
-		"slow.log":    "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nUPDATE orders SET v = 1 WHERE id = 7;\n",
+		"repl":         "Secret-1\n",
+		"password.txt": "correct horse battery staple\n",
+		"rules.yml":    "groups: [{name: g, rules: [{alert: Busy, expr: 'mysql_global_status_threads_running > 100'}]}]\n",
+		"risso.yaml":   "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
+		"m.yaml":       "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",
+		"selects.log":  "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nSELECT id FROM orders WHERE v = 1;\n",
+		"slow.log":     "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nUPDATE orders SET v = 1 WHERE id = 7;\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

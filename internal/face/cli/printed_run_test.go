@@ -45,6 +45,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^risso (controller|state) `, "a machine of its own, and what the reader has in the data folder: tests/scenario runs them"},
 	{`--reach`, "addresses that only the reader's network has"},
 	{`…`, "an ellipsis"},
+	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},
 	{`^risso replica `, "a third server, or a replica that stopped: TestReplica runs them"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }

@@ -36,8 +36,10 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/index"
 	"github.com/rissodb/risso/internal/face/cli/lag"
 	"github.com/rissodb/risso/internal/face/cli/mapsql"
+	"github.com/rissodb/risso/internal/face/cli/publish"
 	"github.com/rissodb/risso/internal/face/cli/replica"
 	"github.com/rissodb/risso/internal/face/cli/restore"
+	"github.com/rissodb/risso/internal/face/cli/route"
 	"github.com/rissodb/risso/internal/face/cli/sandbox"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/cli/semisync"
@@ -142,8 +144,9 @@ metric, and says in words what is going on.`,
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
-		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), replica.New(s), group.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
-		sandbox.New(), accounts.New(s), serve.NewToken(s), serve.NewConfig(s), controller.New(s), statefile.New(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), route.New(s), replica.New(s), group.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
+		publish.New(s),
+		sandbox.New(), accounts.New(s), serve.NewUser(s), serve.NewToken(s), serve.NewAudit(s), serve.NewConfig(s), controller.New(s), statefile.New(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

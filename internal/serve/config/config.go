@@ -34,6 +34,7 @@ type File struct {
 	Advice     adviceConfig   `yaml:"advice,omitempty"`     // how often servers are looked at for advice
 	Topology   topologyConfig `yaml:"topology,omitempty"`   // how often it is looked at who replicates from whom
 	Health     string         `yaml:"health,omitempty"`     // off: nobody is told without a token whether servers may have clients
+	Failover   string         `yaml:"failover,omitempty"`   // auto: groups that are marked so are failed over when their primary is dead; off
 	Prometheus promConfig     `yaml:"prometheus,omitempty"` // which labels PromQL sees
 	Servers    []Server       `yaml:"servers,omitempty"`
 }

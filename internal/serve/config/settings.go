@@ -22,6 +22,7 @@ type Flags struct {
 	Listen    string
 	Data      string
 	Retention string
+	Failover  string
 	Verbose   bool
 }
 
@@ -39,6 +40,7 @@ type Settings struct {
 	Alerts     Alerts
 	Advice     Advice
 	Topology   Topology
+	Failover   bool         // groups are failed over automatically
 	NoHealth   bool         // load balancers are not answered
 	Labels     mapped.Rules // of series in PromQL
 }
@@ -82,6 +84,13 @@ func (f Flags) Settings() (Settings, error) {
 	}
 	if s.Topology, err = c.Topology.check(); err != nil {
 		return Settings{}, fault.Usagef("topology of the config file: %w", err)
+	}
+	switch mode := cmp.Or(f.Failover, c.Failover); mode {
+	case "", "off", "false":
+	case "auto":
+		s.Failover = true
+	default:
+		return Settings{}, fault.Usagef("--failover %q: auto or off", mode)
 	}
 	switch c.Health {
 	case "", "on", "true":

@@ -41,6 +41,9 @@ var families = map[string]string{
 	"documents":        "documents",
 	"tokens":           "access",
 	"access":           "access",
+	"users":            "access",
+	"sessions":         "access",
+	"devices":          "access",
 	"silences":         "silences",
 	"acks":             "silences",
 	"thresholds":       "thresholds",
@@ -56,6 +59,7 @@ var families = map[string]string{
 	"benchmarks":       "benchmarks",
 
 	"events":           "",
+	"actions":          "",
 	"marks":            "",
 	"variables":        "",
 	"variable_changes": "",

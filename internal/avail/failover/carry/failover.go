@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -30,6 +31,9 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 		}
 		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, Old: old, New: a.To,
 			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
+		if !a.Since.IsZero() {
+			j.Blocked = a.Since.UTC()
+		}
 		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
@@ -176,25 +180,19 @@ func (r *run) stopReceivers(ctx context.Context) {
 	}
 }
 
-// fence tries to let the old primary take no writes, should it be alive.
+// fence tries to let the old primary take no writes, should it be alive, and says what came of it.
 func (r *run) fence(ctx context.Context) string {
 	if r.j.Old == "" {
 		return "there is no old primary"
 	}
-	ctx, stop := context.WithTimeout(ctx, fenceTime)
-	defer stop()
-	n, err := connect(ctx, r.j.Old, r.targets[r.j.Old], fenceTime)
+	res, err := r.shut(ctx, fence.Options{Limit: fenceTime})
 	if err != nil {
 		return fmt.Sprintf("it could not be kept from writes: %v", err)
 	}
-	defer n.close()
-	if err := r.do(ctx, n, n.c.Server.Shut()); err != nil {
-		return fmt.Sprintf("it could not be kept from writes: %v", err)
-	}
-	return "it takes no writes any more"
+	return res.Words()
 }
 
-// fenceTime is how long the old primary is asked to take no writes: one that hangs in semi-sync does not answer.
+// fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.
 const fenceTime = time.Second
 
 // giveUp lets the members receive again.

@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
@@ -60,15 +62,62 @@ func (r *run) promote(ctx context.Context, n *node) error {
 			return err
 		}
 	}
-	for _, s := range n.c.Server.Open() {
-		if err := r.do(ctx, n, s); err != nil {
-			return err
-		}
+	if err := r.open(ctx, n); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	r.j.Opened = time.Now().UTC()
 	r.mu.Unlock()
 	return nil
+}
+
+// open lets a member take writes. One that was kept from them gets back all that it had before.
+func (r *run) open(ctx context.Context, n *node) error {
+	if i := r.g.Find(n.name); i >= 0 && len(r.g.Members[i].Fenced) > 0 {
+		var was fence.State
+		if err := json.Unmarshal(r.g.Members[i].Fenced, &was); err != nil {
+			return fmt.Errorf("read how %s was before it was kept from writes: %w", n.name, err)
+		}
+		if err := fence.Back(ctx, n.c, was); err != nil {
+			return fmt.Errorf("give %s back what it had before it was kept from writes: %w", n.name, err)
+		}
+		r.words(n.name, "it has back what it had before it was kept from writes")
+	}
+	for _, s := range n.c.Server.Open() {
+		if err := r.do(ctx, n, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shut lets the old primary take no writes, and keeps with the group what it had before.
+func (r *run) shut(ctx context.Context, o fence.Options) (*fence.Result, error) {
+	o.Epoch = r.j.Epoch
+	o.Note = func(was fence.State) error { return r.keepFenced(ctx, r.j.Old, was) }
+	res, err := fence.Fence(ctx, r.targets[r.j.Old], o)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range res.Steps {
+		r.note(failover.Entry{At: time.Now().UTC(), Where: r.j.Old, What: s.What, Took: s.Took, Failed: s.Error})
+	}
+	return res, nil
+}
+
+// keepFenced writes down what a member had. What it had when it was kept from writes before, and did not get back, stays.
+func (r *run) keepFenced(ctx context.Context, name string, was fence.State) error {
+	body, err := json.Marshal(was)
+	if err != nil {
+		return err
+	}
+	_, err = r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if i := g.Find(name); i >= 0 && len(g.Members[i].Fenced) == 0 {
+			g.Members[i].Fenced = body
+		}
+		return nil
+	})
+	return err
 }
 
 // waitForAcks lets the new primary wait for acknowledgements before it takes writes.
@@ -155,7 +204,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 		}
 	}
 	if len(list) == 1 && list[0].GTID && list[0].User != "" {
-		err = r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port}))
+		err = r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat}))
 	} else {
 		f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}
 		shown := f

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/topology"
@@ -25,6 +26,7 @@ type Asked struct {
 	Because    string // what was seen
 	AcceptLoss bool   // a known loss does not refuse a failover
 	Known      failover.Known
+	Since      time.Time // since when nobody takes writes, as far as was seen; zero: from now on
 }
 
 // Planned is a switchover that was judged, as a plan.
@@ -240,8 +242,13 @@ func (r *run) switchover(ctx context.Context) error {
 // handOver lets the old primary take no more writes, the new one apply all of them, and take writes.
 func (r *run) handOver(ctx context.Context, old, n *node) error {
 	r.j.Blocked = time.Now().UTC()
-	if err := r.do(ctx, old, old.c.Server.Shut()); err != nil {
+	res, err := r.shut(ctx, fence.Options{Limit: r.Limits.Stop, Grace: grace, Hold: true, Keep: []int64{old.c.Server.ConnectionID}})
+	if err != nil {
 		return err
+	}
+	defer res.Release()
+	if !res.Proven {
+		return fmt.Errorf("%w: it is not certain that %s takes no writes: %s", ErrSurprise, old.name, res.By)
 	}
 	all, err := mysql.LoggedGTIDs(ctx, old.c)
 	if err != nil {
@@ -263,6 +270,9 @@ func (r *run) handOver(ctx context.Context, old, n *node) error {
 	}
 	return r.promote(ctx, n)
 }
+
+// grace is how long what is being written on the old primary may go on before its session is ended.
+const grace = 300 * time.Millisecond
 
 // goBack lets the old primary take writes again, and the other one follow it.
 func (r *run) goBack(ctx context.Context, why error) error {
@@ -296,16 +306,36 @@ func (r *run) undo(ctx context.Context) error {
 			return errors.Join(werr, fmt.Errorf("%s has taken writes meanwhile: %s", r.j.New, wrote))
 		}
 	}
-	for _, s := range old.c.Server.Open() {
-		if err := r.do(ctx, old, s); err != nil {
-			return err
-		}
+	g, err := r.Room.Group(ctx, r.g.Name)
+	if err != nil {
+		return err
+	}
+	r.g = g
+	if err := r.open(ctx, old); err != nil {
+		return err
+	}
+	if err := r.unfenced(ctx, r.j.Old); err != nil {
+		return err
 	}
 	if n != nil {
 		i := r.g.Find(r.j.Old)
 		return r.follow(ctx, n, r.g.Members[i].Address)
 	}
 	return nil
+}
+
+// unfenced writes down that a member got back what it had.
+func (r *run) unfenced(ctx context.Context, name string) error {
+	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if i := g.Find(name); i >= 0 {
+			g.Members[i].Fenced = nil
+		}
+		return nil
+	})
+	if err == nil {
+		r.g = g
+	}
+	return err
 }
 
 // beyond are the transactions that one member has and another one has not.

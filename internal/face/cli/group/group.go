@@ -69,7 +69,7 @@ type create struct {
 	replPassword    string
 	semiSync        bool
 	lossless        bool
-	automatic       bool
+	manual          bool
 	about           string
 	pause, patience time.Duration
 }
@@ -100,7 +100,7 @@ another one (its password is read from --replication-password-file).
 	fl.StringVar(&c.replPassword, "replication-password-file", "", "file with its password")
 	fl.BoolVar(&c.semiSync, "semi-sync", false, "each new primary waits for an acknowledgement of a replica before a commit is acknowledged")
 	fl.BoolVar(&c.lossless, "lossless", false, "refuse a failover that is known to lose transactions")
-	fl.BoolVar(&c.automatic, "automatic", false, "let risso serve fail it over by itself, if that was started with --failover auto")
+	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
 	fl.StringVar(&c.about, "about", "", "what it is, in your words")
 	c.patience = carry.DefaultLimits().Look
 	flags.DurationVar(fl, &c.pause, "pause", group.DefaultPause, "between two automatic failovers")
@@ -147,12 +147,12 @@ func (c *create) run(ctx context.Context, name string) error {
 		reached[w.Instance.Name] = targets[i]
 	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: c.automatic, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true}}
+		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true}}
 	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}
 	return c.With(ctx, func(r *keep.Room) error {
-		if err := r.Add(ctx, g, access); err != nil {
+		if err := c.Did(ctx, name, "the creation of group "+name, r.Add(ctx, g, access)); err != nil {
 			return err
 		}
 		return c.tell([]group.Group{*g})
@@ -202,8 +202,8 @@ func words(g group.Group) string {
 	if !g.Active {
 		out += ", not active"
 	}
-	if g.Policy.Automatic {
-		out += ", fails over automatically"
+	if !g.Policy.Automatic {
+		out += ", failed over by hand only"
 	}
 	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
 		out += ", being changed by " + g.Lease.Holder

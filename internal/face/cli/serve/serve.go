@@ -1,4 +1,4 @@
-// Package serve holds risso serve and the commands for its config file and its access tokens: config, token.
+// Package serve holds risso serve and the commands for its config file and for access: config, user, token, audit.
 package serve
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/web"
@@ -46,8 +47,11 @@ previous settings stay in force.
 SIGHUP never ends Risso, with or without a config file; if it comes because the
 terminal was closed, Risso continues and reports it as an event. SIGTERM and SIGINT end it.
 
-To listen on an address other than loopback, create a token first:
-risso token create NAME. Once there is a token, it is required on loopback, too.
+To listen on an address other than loopback, create a user or a token first: risso user
+add NAME, risso token create NAME. Once there is one, it is required on loopback, too.
+
+Groups of servers (risso group create) are watched too: GET /primary?group=NAME says where clients go. With
+--failover auto, groups are failed over when their primary is dead, but for those created with --manual.
 
 HTTP queries are limited: see limits in the config file.
 
@@ -64,6 +68,7 @@ HTTP queries are limited: see limits in the config file.
 	fl.StringVar(&f.Listen, "listen", config.DefaultListen, "address of the page and the API")
 	fl.StringVar(&f.Data, "data", "", "data folder (default "+home.Data()+")")
 	fl.StringVar(&f.Retention, "retention", "", "how long to keep metrics, such as 400d (default: forever)")
+	fl.StringVar(&f.Failover, "failover", "", "auto: fail groups over whose primary is dead; off (default off)")
 	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
 	flags.BindSources(&f.Sources, cmd)
 	bindStatements(&f.Statements, cmd)
@@ -87,7 +92,7 @@ func run(ctx context.Context, s screen.Streams, f config.Flags) error {
 		return fmt.Errorf("open the page: %w", err)
 	}
 	return serve.Run(ctx, s.Err, f, func(ctx context.Context, ln net.Listener, p serve.Parts) error {
-		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Sizes: p.Sizes, Advice: p.Advice, Topology: p.Topology, Rules: p.Rules.Now, Health: p.Health.Under("/health/"), Page: page, Version: release.Version(),
+		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Sizes: p.Sizes, Advice: p.Advice, Topology: p.Topology, Rules: p.Rules.Now, Health: p.Health.Under("/health/"), Views: p.Views, Clients: publish.NewDesk(p.Views, 0), Page: page, Version: release.Version(),
 			Statements: web.Statements{Store: p.Statements, Missing: p.Missing, Sources: p.Sources},
 			Open:       p.Settings.Open, Hosts: p.Settings.Hosts, Limits: p.Settings.Limits, Did: p.Did, Logger: p.Logger})
 		return web.Serve(ctx, ln, handler, p.Settings.Limits, p.Logger)

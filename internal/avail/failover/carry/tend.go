@@ -1,0 +1,208 @@
+package carry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// chore is something that a group needs.
+type chore struct {
+	member string
+	what   string // open, shut, quarantine, rejoin, follow, back
+	errant string
+	node   *topology.Node
+}
+
+// Tend looks after a group whose primary lives: the primary takes writes and nobody else; members that came back are compared with it, and replicate from it, or stay
+// FAULTY with the transactions that only they have. Unless act, it only looks. It says what was done, and what the primary tells of itself.
+func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string, known failover.Known, err error) {
+	g, err := c.Room.Group(ctx, name)
+	if err != nil {
+		return nil, known, err
+	}
+	t, err := c.Look(ctx, g)
+	if err != nil {
+		return nil, known, err
+	}
+	i := g.Primary()
+	if i < 0 {
+		return nil, known, nil
+	}
+	known = KnownOf(g, t, g.Members[i].Name)
+	if !act || len(chores(g, t)) == 0 {
+		return nil, known, nil
+	}
+	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
+		targets, access, err := c.targets(ctx, g)
+		if err != nil {
+			return err
+		}
+		t := lookAt(ctx, g, targets, c.Limits.Look)
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}}
+		defer r.close()
+		var failed error
+		for _, ch := range chores(g, t) {
+			text, err := r.chore(ctx, ch)
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", ch.member, err))
+			} else if text != "" {
+				did = append(did, text)
+			}
+		}
+		return failed
+	})
+	return did, known, err
+}
+
+// chores are what a group needs, as its members stand. It changes nothing.
+func chores(g *group.Group, t *topology.Topology) (list []chore) {
+	i := g.Primary()
+	p := t.Find(g.Members[i].Name)
+	if p < 0 || !t.Nodes[p].Seen {
+		return nil
+	}
+	primary, open := &t.Nodes[p], false
+	for _, m := range g.Members {
+		n := t.Find(m.Name)
+		if n < 0 || !t.Nodes[n].Seen || n == p {
+			continue
+		}
+		node := &t.Nodes[n]
+		if node.Writes.Open() {
+			open = true
+			list = append(list, chore{member: m.Name, what: "shut", node: node})
+		}
+		list = append(list, returns(g, m, node, primary)...)
+	}
+	if !primary.Writes.Open() && !open && len(primary.Channels) == 0 {
+		list = append(list, chore{member: primary.Name, what: "open", node: primary})
+	}
+	return list
+}
+
+// returns is what a member needs that does not replicate from the primary as it should.
+func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
+	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
+	one := func(what, errant string) []chore {
+		return []chore{{member: m.Name, what: what, errant: errant, node: n}}
+	}
+	switch errant := beyond(n, primary); {
+	case errant != "" && m.Status == group.Faulty && m.Errant == errant:
+		return nil // it is told
+	case errant != "" && (m.Status == group.Faulty || !follows):
+		return one("quarantine", errant)
+	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "":
+		return one("rejoin", "")
+	case m.Status == group.Faulty:
+		return nil
+	case !follows && len(n.Channels) <= 1:
+		return one("follow", "")
+	case m.Status == group.Spare && m.Back && follows && n.Channels[0].Receiving() && n.Channels[0].Applying() && n.Channels[0].Behind != nil && *n.Channels[0].Behind <= 1:
+		return one("back", "")
+	}
+	return nil
+}
+
+// beyond are the transactions that a member has and the primary, which was asked later, has not.
+func beyond(n, primary *topology.Node) string {
+	mine, theirs := n.GTID.Executed, primary.GTID.Executed
+	if n.GTID.ByDomain {
+		mine, theirs = n.GTID.State, primary.GTID.State
+	}
+	if primary.GTID.Again {
+		theirs = primary.GTID.Later
+	}
+	e, err := mysql.ErrantTransactions(mine, theirs)
+	if err != nil || e.Empty() {
+		return ""
+	}
+	return e.String()
+}
+
+// chore does one.
+func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
+	set := func(f func(m *group.Member)) error {
+		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+			if g.Lease.Holder != r.Holder {
+				return ErrLost
+			}
+			if i := g.Find(ch.member); i >= 0 {
+				f(&g.Members[i])
+			}
+			return nil
+		})
+		if err == nil {
+			r.g = g
+		}
+		return err
+	}
+	now := time.Now().UTC()
+	switch ch.what {
+	case "shut":
+		res, err := fence.Fence(ctx, r.targets[ch.member], fence.Options{Epoch: r.g.Epoch, Limit: r.Limits.Stop, Note: func(was fence.State) error { return r.keepFenced(ctx, ch.member, was) }})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s took writes, and is not the primary of %s: %s", ch.member, r.g.Name, res.Words()), nil
+	case "open":
+		n, err := r.node(ctx, ch.member)
+		if err != nil {
+			return "", err
+		}
+		if err := r.open(ctx, n); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s, the primary of %s, came back read-only, and takes writes again", ch.member, r.g.Name), r.unfenced(ctx, ch.member)
+	case "quarantine":
+		err := set(func(m *group.Member) {
+			if m.Status != group.Faulty {
+				m.Status, m.Since = group.Faulty, now
+			}
+			m.Errant, m.Fault, m.Back = ch.errant, "it has transactions that the primary has not", false
+		})
+		return fmt.Sprintf("%s stays out of %s: only it has %s", ch.member, r.g.Name, ch.errant), errors.Join(err, r.amend(ctx, ch))
+	case "rejoin":
+		if err := r.point(ctx, ch.member); err != nil {
+			return "", err
+		}
+		err := set(func(m *group.Member) {
+			m.Status, m.Since, m.Fault, m.Errant, m.Back = group.Spare, now, "", "", true
+		})
+		return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
+	case "follow":
+		if err := r.point(ctx, ch.member); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s replicates from the primary of %s again", ch.member, r.g.Name), nil
+	case "back":
+		return fmt.Sprintf("%s has caught up, and is SECONDARY in %s again", ch.member, r.g.Name), set(func(m *group.Member) {
+			m.Status, m.Since, m.Back = group.Secondary, now, false
+		})
+	}
+	return "", nil
+}
+
+// amend writes into the receipt of the failover that replaced a member which transactions were lost with it, now that it says so.
+func (r *run) amend(ctx context.Context, ch chore) error {
+	list, err := r.Room.Journals(ctx, r.g.Name)
+	if err != nil {
+		return err
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		j := list[i]
+		if j.Old != ch.member || j.Kind != failover.Failover || j.Receipt == nil {
+			continue
+		}
+		return failover.Amend(j.Receipt, ch.errant, func() error { return j.Save(ctx) })
+	}
+	return nil
+}

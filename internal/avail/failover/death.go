@@ -1,0 +1,171 @@
+package failover
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+)
+
+// Patience is how long it takes to believe that a primary is dead. A server that was killed refuses connections at once; one that is slow, or whose disk stalls,
+// answers late, and one that is frozen not at all: these are told apart by time alone, so that a stall of a few seconds is no death.
+type Patience struct {
+	Refused time.Duration // in which nothing listens at its address
+	Frozen  time.Duration // in which it says nothing, neither to this observer nor to its replicas
+	Fresh   time.Duration // how old what a witness said may be
+}
+
+// DefaultPatience lets a killed primary be replaced within a second, a frozen one within six.
+func DefaultPatience() Patience {
+	return Patience{Refused: 400 * time.Millisecond, Frozen: 4 * time.Second, Fresh: 1500 * time.Millisecond}
+}
+
+// Probe is a look at the primary.
+type Probe struct {
+	At   time.Time // when it began
+	OK   bool
+	Kind string // as topology.Failure has it: refused, timeout, hung …
+	Text string
+}
+
+// Witness is what a replica says of its source.
+type Witness struct {
+	Name      string
+	At        time.Time     // when it was asked
+	Answers   bool          // it did
+	Follows   bool          // it is set to replicate from the primary, and was not stopped by somebody
+	Connected bool          // it is connected to it, as far as it knows
+	Heard     time.Time     // when something last came from there, as this observer saw it; zero: nothing has come since it looks
+	Since     time.Time     // since when this observer looks
+	Beat      time.Duration // how often the primary says that it lives; 0: not known
+}
+
+// State is what is believed of a primary.
+type State string
+
+// The states.
+const (
+	Alive       State = "alive"
+	Suspect     State = "suspect"     // it does not answer; it is not yet certain
+	Unreachable State = "unreachable" // it does not answer here, and its replicas still hear it, or nobody can say
+	Unasked     State = "unasked"     // it answers, but cannot be asked: login, no connection left
+	Dead        State = "dead"
+)
+
+// Belief is a state, and why.
+type Belief struct {
+	State State
+	Since time.Time // of the first look that did not succeed
+	Kind  string    // refused, frozen
+	Words string
+}
+
+// Watch remembers what was seen of a primary. Its methods are to be called by one goroutine.
+type Watch struct {
+	Patience  Patience
+	Expected  []string // replicas that should be heard as witnesses
+	failing   []Probe  // since it last answered
+	last      Probe
+	witnesses map[string]Witness
+}
+
+// NewWatch begins to watch a primary.
+func NewWatch(p Patience, expected []string) *Watch {
+	return &Watch{Patience: p, Expected: expected, witnesses: map[string]Witness{}}
+}
+
+// Probed takes a look at the primary.
+func (w *Watch) Probed(p Probe) {
+	w.last = p
+	if p.OK || unasked(p.Kind) {
+		w.failing = nil
+		return
+	}
+	if w.failing = append(w.failing, p); len(w.failing) > 1000 {
+		w.failing = slices.Delete(w.failing, 1, 500) // the first one counts, and the last ones
+	}
+}
+
+// unasked reports whether a failure shows that a server lives.
+func unasked(kind string) bool {
+	return slices.Contains([]string{"login", "full", "privilege", "tls", "missing", "other", "usage", "other_server"}, kind)
+}
+
+// Heard takes what a replica says.
+func (w *Watch) Heard(x Witness) { w.witnesses[x.Name] = x }
+
+// Forget takes a replica out.
+func (w *Watch) Forget(name string) { delete(w.witnesses, name) }
+
+// Suspected reports whether the last look did not succeed.
+func (w *Watch) Suspected() bool { return len(w.failing) > 0 }
+
+// Belief is what is believed at a time.
+func (w *Watch) Belief(now time.Time) Belief {
+	if len(w.failing) == 0 {
+		if !w.last.At.IsZero() && !w.last.OK {
+			return Belief{State: Unasked, Since: w.last.At, Kind: w.last.Kind, Words: "it lives, but cannot be asked: " + w.last.Text}
+		}
+		return Belief{State: Alive}
+	}
+	first := w.failing[0]
+	b := Belief{State: Suspect, Since: first.At, Words: "it does not answer: " + w.last.Text}
+	refused := !slices.ContainsFunc(w.failing, func(p Probe) bool { return p.Kind != "refused" && p.Kind != "dropped" })
+	limit := w.Patience.Frozen
+	if b.Kind = "frozen"; refused {
+		b.Kind, limit = "refused", w.Patience.Refused
+	}
+	if now.Sub(first.At) < limit || len(w.failing) < 2 {
+		return b
+	}
+	return w.witnessed(b, now, refused)
+}
+
+// witnessed asks the witnesses whether a primary that does not answer is dead: more than half of those that should know must say so, and none that it lives.
+func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
+	var say, against, silent []string
+	for _, name := range w.Expected {
+		x, ok := w.witnesses[name]
+		switch {
+		case !ok || !x.Answers || x.At.Before(b.Since) || now.Sub(x.At) > w.Patience.Fresh:
+			silent = append(silent, name)
+		case !x.Follows:
+			silent = append(silent, name)
+		case !x.Connected:
+			say = append(say, name)
+		case refused:
+			against = append(against, name)
+		case w.deaf(x, now):
+			say = append(say, name)
+		default:
+			against = append(against, name)
+		}
+	}
+	took := digits.Span(now.Sub(b.Since).Round(100 * time.Millisecond))
+	switch {
+	case len(against) > 0:
+		b.State = Unreachable
+		b.Words = fmt.Sprintf("it does not answer here for %s (%s), but %s still hears it", took, w.last.Text, strings.Join(against, ", "))
+		if now.Sub(b.Since) < w.Patience.Frozen { // they may only be slower to notice
+			b.State = Suspect
+		}
+	case len(say)*2 > len(w.Expected):
+		b.State = Dead
+		b.Words = fmt.Sprintf("it does not answer for %s (%s), and %s lost it", took, w.last.Text, strings.Join(say, ", "))
+	default:
+		b.State = Unreachable
+		b.Words = fmt.Sprintf("it does not answer for %s (%s); only %d of %d replicas can say that they lost it, too", took, w.last.Text, len(say), len(w.Expected))
+	}
+	return b
+}
+
+// deaf reports whether a replica that calls itself connected has heard nothing for as long as a primary may be silent.
+func (w *Watch) deaf(x Witness, now time.Time) bool {
+	last := x.Heard
+	if last.IsZero() {
+		last = x.Since
+	}
+	return now.Sub(last) >= max(w.Patience.Frozen-x.Beat, 2*x.Beat+500*time.Millisecond)
+}

@@ -1,0 +1,77 @@
+package failover_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+)
+
+// TestBelief holds when a primary is taken for dead: never on one observer's word, never while a replica hears it, never for a login or for full connections.
+func TestBelief(t *testing.T) {
+	const ms = time.Millisecond
+	start := time.Now()
+	both := func(connected bool, heard time.Duration) func(at time.Time) []failover.Witness {
+		return func(at time.Time) (list []failover.Witness) {
+			for _, name := range []string{"b", "c"} {
+				list = append(list, failover.Witness{Name: name, At: at, Answers: true, Follows: true, Connected: connected, Heard: start.Add(heard), Since: start.Add(-time.Hour), Beat: 500 * ms})
+			}
+			return list
+		}
+	}
+	with := func(f func(time.Time) []failover.Witness, change func(*failover.Witness)) func(time.Time) []failover.Witness {
+		return func(at time.Time) []failover.Witness {
+			list := f(at)
+			change(&list[0])
+			return list
+		}
+	}
+	for _, c := range []struct {
+		what string
+		kind string        // of each probe
+		for_ time.Duration // how long
+		says func(at time.Time) []failover.Witness
+		want failover.State
+	}{
+		{"killed", "refused", 600 * ms, both(false, 0), failover.Dead},
+		{"killed a moment ago", "refused", 300 * ms, both(false, 0), failover.Suspect},
+		{"killed, and a replica has not noticed", "refused", 600 * ms, with(both(false, 0), func(w *failover.Witness) { w.Connected = true }), failover.Suspect},
+		{"the way to it is cut here", "refused", 5 * time.Second, both(true, 4900*ms), failover.Unreachable},
+		{"a stall of 2 s", "timeout", 2 * time.Second, both(true, 0), failover.Suspect},
+		{"a stall of 3.5 s", "timeout", 3500 * ms, both(true, 0), failover.Suspect},
+		{"frozen", "hung", 4500 * ms, both(true, 0), failover.Dead},
+		{"slow here, heard there", "timeout", 9 * time.Second, both(true, 8*time.Second), failover.Unreachable},
+		{"the network swallows, and they lost it", "timeout", 4500 * ms, both(false, 0), failover.Dead},
+		{"one of two says so", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Answers = false }), failover.Unreachable},
+		{"one was stopped by somebody", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Follows = false }), failover.Unreachable},
+		{"their words are old", "refused", 2 * time.Second, func(at time.Time) []failover.Witness { return both(false, 0)(at.Add(-3 * time.Second)) }, failover.Unreachable},
+		{"nobody can say", "refused", 9 * time.Second, func(time.Time) []failover.Witness { return nil }, failover.Unreachable},
+		{"wrong password", "login", 9 * time.Second, both(false, 0), failover.Unasked},
+		{"too many connections", "full", 9 * time.Second, both(false, 0), failover.Unasked},
+		{"refused and then late", "mixed", 2 * time.Second, both(false, 0), failover.Suspect},
+	} {
+		w := failover.NewWatch(failover.DefaultPatience(), []string{"b", "c"})
+		w.Probed(failover.Probe{At: start.Add(-250 * ms), OK: true})
+		var at time.Time
+		for d := time.Duration(0); d <= c.for_; d += 250 * ms {
+			at = start.Add(d)
+			kind := c.kind
+			if kind == "mixed" {
+				if kind = "refused"; d > time.Second {
+					kind = "timeout"
+				}
+			}
+			w.Probed(failover.Probe{At: at, Kind: kind, Text: kind})
+		}
+		for _, x := range c.says(at) {
+			w.Heard(x)
+		}
+		if got := w.Belief(start.Add(c.for_)); got.State != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.what, got.State, got.Words, c.want)
+		}
+		w.Probed(failover.Probe{At: at, OK: true})
+		if got := w.Belief(at); got.State != failover.Alive {
+			t.Errorf("%s, and it answers again: %s", c.what, got.State)
+		}
+	}
+}

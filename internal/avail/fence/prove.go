@@ -1,0 +1,125 @@
+package fence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// prove ends what still waits, and reads back what holds.
+func (f *fencing) prove(ctx context.Context) {
+	r := f.result
+	if f.setter != nil && r.holding == nil {
+		if f.closedErr != nil {
+			f.giveUp(ctx)
+		}
+		_ = f.setter.Close()
+	}
+	if f.control.Exec(ctx, "SELECT /* risso: does it answer? */ 1") != nil { // the limit ended it with a statement
+		c, err := mysql.Connect(ctx, f.target, nil)
+		if err != nil {
+			r.By = "not proven: it was not asked again: " + err.Error()
+			return
+		}
+		_ = f.control.Close()
+		f.control = c
+		f.own[c.Server.ConnectionID] = true
+	}
+	v, err := read.Variables(ctx, f.control, asked)
+	if err != nil {
+		r.By = "not proven: " + err.Error()
+		return
+	}
+	facts := facts{server: f.control.Server, readOnly: v["read_only"], super: v["super_read_only"], held: r.holding != nil, account: f.control.Server.Account}
+	if list, err := read.Clients(ctx, f.control); err == nil {
+		r.Left = slices.DeleteFunc(list, func(c read.Client) bool { return f.own[c.ID] })
+	} else {
+		facts.unknown = err
+	}
+	if !facts.server.ClosedToAll(facts.readOnly, facts.super) {
+		if r.Writers, err = mysql.Writers(ctx, f.control); err != nil {
+			r.Unknown = err.Error()
+			facts.unknown = err
+		}
+	}
+	facts.left, facts.writers, facts.late = r.Left, r.Writers, f.closedErr
+	r.Proven, r.By = facts.judge()
+}
+
+// giveUp ends the statement that makes the server read-only, so that it is not found so later by surprise.
+func (f *fencing) giveUp(ctx context.Context) {
+	c, err := mysql.Connect(ctx, f.target, nil)
+	if err == nil {
+		err = c.Exec(ctx, "KILL /* risso: it was not read-only in time */ "+strconv.FormatInt(f.setter.Server.ConnectionID, 10))
+		_ = c.Close()
+	}
+	f.result.Pending = err != nil && mysql.ErrorNumber(err) != errno.NoSuchThread
+}
+
+// facts are what a verdict rests on.
+type facts struct {
+	server          mysql.Server
+	readOnly, super string
+	held            bool
+	account         string // Risso's own
+	left            []read.Client
+	writers         []string
+	unknown         error // why left or writers are not known
+	late            error // why it could not be made read-only
+}
+
+// judge says whether no client can write, and what proves it or is missing.
+func (f facts) judge() (bool, string) {
+	switch {
+	case f.server.ClosedToAll(f.readOnly, f.super) && f.super != "":
+		return true, "super_read_only is ON: no account writes, and no transaction that had begun could be committed since"
+	case f.server.ClosedToAll(f.readOnly, f.super):
+		return true, "read_only is " + f.readOnly + ": no account writes, and no transaction that had begun could be committed since"
+	case !f.server.Closed(f.readOnly, f.super):
+		return false, "not proven: it is not read-only: " + f.why()
+	case f.held:
+		return true, "read_only is ON, and a session of Risso's holds the global read lock: it holds as long as that session lives"
+	case f.unknown != nil:
+		return false, "not proven: read_only is ON, but which accounts it does not hold for is not known: " + f.unknown.Error()
+	}
+	others := slices.DeleteFunc(slices.Clone(f.writers), func(a string) bool { return a == f.account })
+	var sessions []string
+	own, _, _ := strings.Cut(f.account, "@")
+	for _, c := range f.left {
+		if c.User == own {
+			continue
+		}
+		sessions = append(sessions, strconv.FormatInt(c.ID, 10)+" of "+c.User)
+	}
+	switch {
+	case len(others) > 0:
+		return false, "not proven: read_only is ON, but it does not hold for " + strings.Join(others, ", ")
+	case len(sessions) > 0:
+		return false, "not proven: read_only is ON, but these sessions are not ended: " + strings.Join(sessions, ", ")
+	}
+	return true, "read_only is ON, no account but Risso's own passes it, and no session of a client that had begun before is left"
+}
+
+func (f facts) why() string {
+	if f.late == nil {
+		return "somebody else sets it"
+	}
+	return f.late.Error()
+}
+
+// Words are the result for people.
+func (r *Result) Words() string {
+	ended := digits.Counted(r.Ended, "session") + " ended"
+	if r.Waited > 0 {
+		ended += fmt.Sprintf(", %d of them waited for a replica to acknowledge: their transactions are in this server's binary log, and nobody was told that they are committed", r.Waited)
+	}
+	return fmt.Sprintf("%s: %s; %s; %s", r.Server, r.By, ended, digits.Span(r.Took.Round(time.Millisecond)))
+}

@@ -1,0 +1,172 @@
+package mysql
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// This file has the words by which a server takes no writes any more, and by which it does again.
+
+// Values of read_only in MariaDB since 12.1 that say more than ON. Source: MariaDB documentation, "read_only".
+const readOnlyForAll = "NO_LOCK_NO_ADMIN"
+
+// CloseWrites are statements that keep everybody from writing whom one can, of which the first that the server knows is enough: an older one answers to the others with
+// errno.WrongValue or errno.UnknownVariable. Each waits until what is being written is over, and keeps new writes waiting meanwhile. Sources: MySQL manual, "super_read_only" (it sets read_only too);
+// MariaDB documentation, "read_only".
+func (s Server) CloseWrites() []string {
+	switch {
+	case s.AtLeast(fleet.Never, 120000):
+		return []string{"SET GLOBAL /* risso: take no writes */ read_only = " + readOnlyForAll, "SET GLOBAL /* risso: take no writes */ read_only = ON"}
+	case s.MariaDB() || !s.HasSuperReadOnly():
+		return []string{"SET GLOBAL /* risso: take no writes */ read_only = ON"}
+	}
+	return []string{"SET GLOBAL /* risso: take no writes */ super_read_only = ON"}
+}
+
+// OpenWrites are statements that give read_only and super_read_only values that they had; no other server can have them. OFF is set at once.
+func (s Server) OpenWrites(readOnly, super string) []string {
+	list := []string{"SET GLOBAL /* risso: as it was */ read_only = " + SettingText(readOnly)}
+	if s.HasSuperReadOnly() {
+		list = append(list, "SET GLOBAL /* risso: as it was */ super_read_only = "+SettingText(super)) // ON sets read_only too, OFF leaves it
+	}
+	return list
+}
+
+// HasSuperReadOnly reports whether super_read_only keeps administrators from writing, too. Source: MySQL manual 5.7, "super_read_only".
+func (s Server) HasSuperReadOnly() bool { return s.AtLeast(50708, fleet.Never) }
+
+// ClosedToAll reports whether read_only and super_read_only, with these values, keep every account from writing.
+func (s Server) ClosedToAll(readOnly, super string) bool {
+	return s.HasSuperReadOnly() && isOn(super) || readOnly == readOnlyForAll
+}
+
+// Closed reports whether they keep ordinary accounts from writing.
+func (s Server) Closed(readOnly, super string) bool { return isOn(readOnly) || isOn(super) }
+
+// isOn reads a variable that has more values than two on some servers.
+func isOn(value string) bool { return value != "" && value != "OFF" && value != "0" }
+
+// CanBeClosedToAll reports whether the server has a setting that keeps every account from writing.
+func (s Server) CanBeClosedToAll() bool {
+	return s.HasSuperReadOnly() || s.AtLeast(fleet.Never, 120100)
+}
+
+// StartSettings are the settings by which a server takes no writes when it is started, each as name and value.
+func (s Server) StartSettings() [][2]string {
+	list := [][2]string{{"read_only", "ON"}}
+	if s.HasSuperReadOnly() {
+		list = append(list, [2]string{"super_read_only", "ON"})
+	}
+	return list
+}
+
+// HasOfflineMode reports whether offline_mode ends the sessions of ordinary accounts and refuses new ones, those of replicas among them. Source: MySQL manual, "offline_mode".
+func (s Server) HasOfflineMode() bool { return s.AtLeast(50705, fleet.Never) }
+
+// AwaitsReplica reports whether a session's state says that its commit waits for a semi-synchronous replica. One that is killed then commits here: at once on MariaDB, on MySQL
+// when that wait ends, without its client (seen on MySQL 9.7 and MariaDB 10.11).
+func AwaitsReplica(state string) bool { return strings.Contains(state, "semi-sync ACK") }
+
+// AwaitsLock reports whether a session's state says that it waits for a lock of the whole server, as a statement does that makes it read-only.
+func AwaitsLock(state string) bool {
+	return state == "Waiting for global read lock" || state == "Waiting for commit lock" || state == "Waiting for backup lock"
+}
+
+// PassReadOnly are the privileges with which an account writes though read_only is ON; none where that can be closed to all. Sources: MySQL manual, "super_read_only"; MariaDB documentation,
+// "GRANT" (10.5.2 parted READ ONLY ADMIN from SUPER, which was enough until 10.11.0).
+func (s Server) PassReadOnly() []string {
+	switch {
+	case s.HasSuperReadOnly():
+		return nil
+	case s.AtLeast(fleet.Never, 101100):
+		return []string{"READ ONLY ADMIN"}
+	case s.AtLeast(fleet.Never, 100502):
+		return []string{"READ ONLY ADMIN", "SUPER"}
+	case s.atLeast(80000):
+		return []string{"CONNECTION_ADMIN", "SUPER"}
+	}
+	return []string{"SUPER"}
+}
+
+// Bits of "access" in mysql.global_priv. Source: sql/privilege.h of MariaDB, whose numbers stay.
+const (
+	superBit         = 1 << 15
+	readOnlyAdminBit = 1 << 33
+)
+
+// Writers are the accounts that write though read_only is ON, sorted, those among them that do so by a role. An account that may not read the schema mysql gets an error of
+// ClassPrivilege.
+func Writers(ctx context.Context, c *Conn) ([]string, error) {
+	if c.Server.AtLeast(fleet.Never, 100502) {
+		return writersByBits(ctx, c)
+	}
+	var out []string
+	rows, err := c.Maps(ctx, "SELECT /* risso: who writes though it is read-only? */ User AS u, Host AS h FROM mysql.user WHERE Super_priv = 'Y' ORDER BY User, Host")
+	for _, row := range rows {
+		out = append(out, row["u"]+"@"+row["h"])
+	}
+	return out, err
+}
+
+// writersByBits reads them where privileges are the bits of a number, and roles have roles.
+func writersByBits(ctx context.Context, c *Conn) ([]string, error) {
+	rows, err := c.Maps(ctx, "SELECT /* risso: who writes though it is read-only? */ User AS u, Host AS h, Priv AS p FROM mysql.global_priv")
+	if err != nil {
+		return nil, err
+	}
+	given, err := c.Maps(ctx, "SELECT /* risso: and by which role? */ User AS u, Host AS h, Role AS r FROM mysql.roles_mapping")
+	if err != nil {
+		return nil, err
+	}
+	passes, accounts := map[string]bool{}, []string{}
+	for _, row := range rows {
+		is, locked, role, err := privileged(row["p"])
+		if err != nil {
+			return nil, fmt.Errorf("read the privileges of %s@%s: %w", row["u"], row["h"], err)
+		}
+		name := grantee(row["u"], row["h"])
+		passes[name] = is
+		if !role && !locked {
+			accounts = append(accounts, name)
+		}
+	}
+	for changed := true; changed; { // what a role has, those have who have the role
+		changed = false
+		for _, row := range given {
+			if name := grantee(row["u"], row["h"]); passes[row["r"]] && !passes[name] {
+				passes[name], changed = true, true
+			}
+		}
+	}
+	out := slices.DeleteFunc(accounts, func(name string) bool { return !passes[name] && !passes[everybody] })
+	slices.Sort(out)
+	return out, nil
+}
+
+// everybody is the role that all have.
+const everybody = "PUBLIC"
+
+func grantee(user, host string) string {
+	if host == "" { // a role
+		return user
+	}
+	return user + "@" + host
+}
+
+// privileged reads a value of mysql.global_priv: whether read_only does not hold for who has it, and whether that is a locked account or a role.
+func privileged(priv string) (is, locked, role bool, err error) {
+	var p struct {
+		Access  uint64 `json:"access"`
+		Version int    `json:"version_id"` // of the server that wrote it
+		Locked  bool   `json:"account_locked"`
+		Role    bool   `json:"is_role"`
+	}
+	err = json.Unmarshal([]byte(priv), &p)
+	const parted = 101100 // from here on SUPER is not enough; who had it before keeps both
+	return p.Access&readOnlyAdminBit != 0 || p.Access&superBit != 0 && p.Version < parted, p.Locked, p.Role, err
+}

@@ -1,0 +1,95 @@
+// Package failover keeps groups of servers under observation while risso serve runs: it tells clients where they go, fails over a group whose primary is dead if
+// that was asked for, brings changes that were cut off to their end, and looks after members that come back. Of several controllers only the leader acts; all watch.
+package failover
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover/carry"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/publish"
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Options are what a Desk needs.
+type Options struct {
+	Room   *keep.Room
+	Board  *publish.Board // where clients go
+	Auto   bool           // groups whose policy says so are failed over; else it is only told
+	Leader func() bool    // this controller may act
+	Event  func(fleet.Event)
+	Found  func(group string, members map[string]string, findings []fleet.Finding) // takes what is wrong with a group, and the addresses of its members by name
+	Logger *slog.Logger
+}
+
+// Desk watches all groups. One goroutine per group owns what is known of it.
+type Desk struct {
+	Options
+	holder string
+
+	run map[string]*watcher
+}
+
+// New makes a desk.
+func New(o Options) *Desk {
+	return &Desk{Options: o, holder: carry.NewHolder("serve"), run: map[string]*watcher{}}
+}
+
+// lookEvery is how often the groups themselves are read: a command may have changed them.
+const lookEvery = 250 * time.Millisecond
+
+// Run watches until ctx ends.
+func (d *Desk) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	wctx, stop := context.WithCancel(ctx)
+	defer stop()
+	said := ""
+	for {
+		list, err := d.Room.Groups(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			d.Logger.Warn("groups cannot be read", "err", err)
+		}
+		if err == nil {
+			said = ""
+			d.follow(wctx, &all, list)
+		}
+		if delay.For(ctx, lookEvery) != nil {
+			return nil
+		}
+	}
+}
+
+// follow lets each group have its watcher, with what it is now.
+func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Group) {
+	seen := map[string]bool{}
+	for i := range list {
+		g := &list[i]
+		if !g.Active {
+			continue
+		}
+		seen[g.Name] = true
+		w := d.run[g.Name]
+		if w == nil {
+			wctx, cancel := context.WithCancel(ctx)
+			w = newWatcher(d, g, cancel)
+			d.run[g.Name] = w
+			all.Go(func() { w.watch(wctx) })
+			continue
+		}
+		w.changed(g)
+	}
+	for name, w := range d.run {
+		if !seen[name] {
+			w.cancel()
+			delete(d.run, name)
+			d.Board.Forget(name)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package failover
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// seen is one look at a member.
+type seen struct {
+	name     string
+	at       time.Time // when it began
+	ended    time.Time
+	kind     string // why it did not answer, as topology.Failure has it; "": it did
+	text     string
+	open     bool   // it takes writes
+	uuid     string // server_uuid, or server_id where there is none
+	executed string
+	channels []read.ReplicaChannel
+}
+
+// How often members are looked at: the primary; those that replicate; those too while the primary is suspected.
+const (
+	everyPrimary = 250 * time.Millisecond
+	everyMember  = time.Second
+	everySuspect = 100 * time.Millisecond
+	patience     = time.Second // with one look
+)
+
+// prober looks at one member again and again, by one connection that it keeps.
+type prober struct {
+	name   string
+	target mysql.Target
+	tell   chan<- seen
+	poke   chan struct{}
+	every  chan time.Duration
+}
+
+// run looks until ctx ends.
+func (p *prober) run(ctx context.Context, every time.Duration) {
+	var c *mysql.Conn
+	defer func() {
+		if c != nil {
+			c.Close()
+		}
+	}()
+	for ctx.Err() == nil {
+		var s seen
+		s, c = p.look(ctx, c)
+		select {
+		case p.tell <- s:
+		case <-ctx.Done():
+			return
+		}
+		next := time.After(every - min(every, time.Since(s.at)))
+	waiting:
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case every = <-p.every:
+				next = time.After(every - min(every, time.Since(s.at)))
+			case <-p.poke:
+				break waiting
+			case <-next:
+				break waiting
+			}
+		}
+		if delay.For(ctx, everySuspect-min(everySuspect, time.Since(s.at))) != nil {
+			return
+		}
+	}
+}
+
+// look looks once. A connection that broke is made anew at once: only that a new one fails, too, counts.
+func (p *prober) look(ctx context.Context, c *mysql.Conn) (seen, *mysql.Conn) {
+	s := seen{name: p.name, at: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var err error
+	if c != nil {
+		if err = s.ask(ctx, c); err != nil {
+			c.Close()
+			c = nil
+		}
+	}
+	if c == nil && ctx.Err() == nil && mysql.ClassOf(err) != mysql.ClassTimeout {
+		if c, err = mysql.Connect(ctx, p.target.WithPatience(patience), nil); err == nil {
+			if err = s.ask(ctx, c); err != nil {
+				c.Close()
+				c = nil
+			}
+		}
+	}
+	s.ended = time.Now()
+	if err != nil {
+		f := look.Failed(err)
+		s.kind, s.text = f.Kind, f.Words()
+	}
+	return s, c
+}
+
+// ask asks where a member stands.
+func (s *seen) ask(ctx context.Context, c *mysql.Conn) error {
+	rows, err := c.Maps(ctx, c.Server.StandingQuery())
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		closed, _ := strconv.ParseBool(row["closed"])
+		s.open, s.uuid, s.executed = !closed, row["uuid"], row["executed"]
+	}
+	s.channels, err = read.OuterChannels(ctx, c)
+	return err
+}

@@ -1,0 +1,389 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/failover/carry"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// watcher watches one group.
+type watcher struct {
+	d      *Desk
+	cancel context.CancelFunc
+	fresh  chan *group.Group
+	looks  chan seen
+	work   chan result // of what was done in the background
+
+	g       *group.Group
+	watch_  *failover.Watch
+	primary string // whom watch_ is about
+	probers map[string]*prober
+	stops   map[string]context.CancelFunc
+	last    map[string]seen
+	heard   map[string]progress
+	known   failover.Known
+	belief  failover.Belief
+	busy    bool // something is being done
+	tended  time.Time
+	told    map[string]bool // what was told once
+	state   standing
+	since   time.Time
+}
+
+// progress is how far a replica has come, and when that last changed.
+type progress struct {
+	mark  string
+	at    time.Time
+	since time.Time
+}
+
+// result is what came of something that was done.
+type result struct {
+	err  error
+	what string
+	tell func()
+}
+
+func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), probers: map[string]*prober{},
+		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
+}
+
+// changed gives the watcher the group as it is now.
+func (w *watcher) changed(g *group.Group) {
+	select {
+	case <-w.fresh:
+	default:
+	}
+	w.fresh <- g
+}
+
+// watch watches until ctx ends.
+func (w *watcher) watch(ctx context.Context) {
+	var probing sync.WaitGroup
+	defer probing.Wait()
+	pctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w.adopt(pctx, &probing, w.g)
+	tick := time.NewTicker(everySuspect)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if w.busy { // what was begun is brought to where it can be left
+				<-w.work
+			}
+			return
+		case g := <-w.fresh:
+			w.adopt(pctx, &probing, g)
+		case s := <-w.looks:
+			w.take(s)
+		case r := <-w.work:
+			w.busy = false
+			w.done(r)
+		case <-tick.C:
+		}
+		w.judge(ctx)
+		w.show()
+	}
+}
+
+// adopt takes the group as it is now: each member has a prober.
+func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.Group) {
+	if g.Epoch < w.g.Epoch {
+		return // an older reading
+	}
+	w.g = g
+	access, err := w.d.Room.Access(ctx, g.Name)
+	if err != nil {
+		return
+	}
+	names := map[string]bool{}
+	for _, m := range g.Members {
+		names[m.Name] = true
+		if w.probers[m.Name] != nil {
+			continue
+		}
+		t, err := access.Target(m.Name)
+		if err != nil {
+			w.once("target "+m.Name, fleet.SeverityWarning, fmt.Sprintf("%s of %s cannot be asked: %v", m.Name, g.Name, err))
+			continue
+		}
+		p := &prober{name: m.Name, target: t, tell: w.looks, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
+		cctx, cancel := context.WithCancel(ctx)
+		w.probers[m.Name], w.stops[m.Name] = p, cancel
+		probing.Go(func() { p.run(cctx, w.pace(m)) })
+	}
+	for name := range w.probers {
+		if !names[name] {
+			w.stops[name]()
+			delete(w.probers, name)
+			delete(w.stops, name)
+			delete(w.last, name)
+		}
+	}
+	w.watchPrimary()
+}
+
+// pace is how often a member is looked at.
+func (w *watcher) pace(m group.Member) time.Duration {
+	if m.Status == group.Primary || m.Status == group.Faulty {
+		return everyPrimary
+	}
+	return everyMember
+}
+
+// watchPrimary begins anew when another member is the primary.
+func (w *watcher) watchPrimary() {
+	name := ""
+	if i := w.g.Primary(); i >= 0 {
+		name = w.g.Members[i].Name
+	}
+	var expected []string
+	for _, m := range w.g.Members {
+		if m.Status == group.Secondary || m.Status == group.Spare {
+			expected = append(expected, m.Name)
+		}
+	}
+	if w.watch_ != nil && name == w.primary {
+		w.watch_.Expected = expected
+		return
+	}
+	w.primary, w.belief = name, failover.Belief{}
+	w.watch_ = failover.NewWatch(failover.DefaultPatience(), expected)
+	w.known = failover.Known{Name: name}
+	w.heard, w.tended = map[string]progress{}, time.Time{}
+	for _, m := range w.g.Members {
+		if p := w.probers[m.Name]; p != nil {
+			select {
+			case <-p.every:
+			default:
+			}
+			p.every <- w.pace(m)
+		}
+	}
+}
+
+// take takes a look at a member.
+func (w *watcher) take(s seen) {
+	if w.probers[s.name] == nil {
+		return
+	}
+	w.last[s.name] = s
+	if s.name == w.primary {
+		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text})
+		if s.kind == "" && !w.busy {
+			w.known.At, w.known.Executed = s.at.UTC(), strings.ReplaceAll(s.executed, "\n", "")
+			if w.known.UUID, w.known.ServerID = s.uuid, ""; !strings.Contains(s.uuid, "-") {
+				w.known.UUID, w.known.ServerID = "", s.uuid
+			}
+		}
+		if s.kind != "" {
+			w.pokeAll()
+		}
+		return
+	}
+	if i := w.g.Find(s.name); i >= 0 && (w.g.Members[i].Status == group.Secondary || w.g.Members[i].Status == group.Spare) {
+		w.watch_.Heard(w.witness(s))
+	}
+}
+
+// witness reads what a replica says of the primary.
+func (w *watcher) witness(s seen) failover.Witness {
+	x := failover.Witness{Name: s.name, At: s.at, Answers: s.kind == ""}
+	if len(s.channels) != 1 {
+		return x
+	}
+	ch := s.channels[0]
+	x.Follows = w.follows(ch.Status) && ch.Status.IORunning != "No"
+	x.Connected = ch.IORunning
+	x.Beat = time.Duration(ch.BeatEvery * float64(time.Second))
+	mark := fmt.Sprint(ch.SourceLog, ch.SourcePos, ch.Received, ch.Beats)
+	p, ok := w.heard[s.name]
+	switch {
+	case !ok:
+		p = progress{mark: mark, since: s.at}
+	case p.mark != mark:
+		p.mark, p.at = mark, s.at
+	}
+	w.heard[s.name] = p
+	x.Heard, x.Since = p.at, p.since
+	return x
+}
+
+// follows reports whether a channel leads to the primary.
+func (w *watcher) follows(ch fleet.Channel) bool {
+	i := w.g.Find(w.primary)
+	return i >= 0 && (strings.EqualFold(ch.Source, w.g.Members[i].Address) || ch.SourceID != "" && strings.EqualFold(ch.SourceID, w.known.UUID))
+}
+
+// pokeAll lets all members be looked at soon.
+func (w *watcher) pokeAll() {
+	for _, p := range w.probers {
+		select {
+		case p.poke <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// judge decides what is to be done.
+func (w *watcher) judge(ctx context.Context) {
+	now := time.Now()
+	before := w.belief
+	w.belief = w.watch_.Belief(now)
+	if w.primary == "" {
+		w.belief = failover.Belief{State: failover.Dead, Words: "the group has no primary"}
+	}
+	if w.watch_.Suspected() {
+		w.pokeAll()
+	}
+	if w.belief.State != before.State {
+		w.tell(before)
+	}
+	if w.busy || !w.d.Leader() || ctx.Err() != nil {
+		return
+	}
+	if held := w.g.Lease; held.Holder != "" && now.Before(held.Until) { // somebody changes it
+		return
+	}
+	switch {
+	case w.belief.State == failover.Dead && w.primary != "":
+		w.takeOver(ctx)
+	case now.Sub(w.tended) >= tendEvery && now.Sub(w.since) >= everyMember:
+		w.tended = now
+		w.start(func() result { return w.tend(ctx) })
+	}
+}
+
+// start does something in the background, one thing at a time.
+func (w *watcher) start(f func() result) {
+	w.busy = true
+	go func() { w.work <- f() }()
+}
+
+// tell writes down that something else is believed.
+func (w *watcher) tell(before failover.Belief) {
+	text, severity := "", fleet.SeverityWarning
+	switch w.belief.State {
+	case failover.Dead:
+		text, severity = fmt.Sprintf("%s, the primary of %s, is dead: %s", w.primary, w.g.Name, w.belief.Words), fleet.SeverityCritical
+	case failover.Unreachable:
+		text = fmt.Sprintf("%s, the primary of %s: %s", w.primary, w.g.Name, w.belief.Words)
+	case failover.Unasked:
+		text = fmt.Sprintf("%s, the primary of %s: %s", w.primary, w.g.Name, w.belief.Words)
+	case failover.Alive:
+		if before.State == "" || before.State == failover.Suspect {
+			return
+		}
+		text, severity = fmt.Sprintf("%s, the primary of %s, answers again", w.primary, w.g.Name), fleet.SeverityInfo
+	default:
+		return
+	}
+	w.event(severity, text)
+}
+
+// event writes something down.
+func (w *watcher) event(severity fleet.Severity, text string) {
+	w.d.Logger.Info("group", "group", w.g.Name, "text", text)
+	if w.d.Event != nil {
+		w.d.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventFailover, Severity: severity, Subject: w.g.Name, Text: text})
+	}
+}
+
+// once writes something down, until it is told anew.
+func (w *watcher) once(key string, severity fleet.Severity, text string) {
+	if !w.told[key] {
+		w.told[key] = true
+		w.event(severity, text)
+	}
+}
+
+// takeOver fails the group over, if that was asked for.
+func (w *watcher) takeOver(ctx context.Context) {
+	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
+	switch pause := w.g.Policy.Pause; {
+	case !w.d.Auto || !w.g.Policy.Automatic:
+		w.once(key, fleet.SeverityCritical, fmt.Sprintf("%s is not failed over automatically: risso failover --group %s does it", w.g.Name, w.g.Name))
+		return
+	case !w.g.Failed.IsZero() && time.Since(w.g.Failed) < pause:
+		w.once(key, fleet.SeverityCritical, fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s; risso failover --group %s does it", w.g.Name,
+			w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly), w.g.Name))
+		return
+	case time.Since(w.state.tried) < retryAfter:
+		return
+	}
+	w.state.tried = time.Now()
+	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.known, Since: w.belief.Since}
+	c := w.carrier()
+	w.start(func() result {
+		j, err := c.Failover(ctx, a)
+		r := result{err: err, what: "failover of " + a.Group}
+		if j != nil && err == nil && j.Receipt != nil {
+			r.tell = func() {
+				w.event(fleet.SeverityCritical, fmt.Sprintf("%s follows %s as the primary of %s, epoch %d; %s", j.New, j.Old, j.Group, j.Epoch, j.Receipt.Words))
+			}
+		}
+		return r
+	})
+}
+
+// retryAfter is how long a failover that was refused is not tried again.
+const retryAfter = 2 * time.Second
+
+// carrier changes the group.
+func (w *watcher) carrier() *carry.Carrier {
+	limits := carry.DefaultLimits()
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
+}
+
+// done takes what came of something.
+func (w *watcher) done(r result) {
+	if r.tell != nil {
+		r.tell()
+	}
+	if r.err != nil && !errors.Is(r.err, group.ErrHeld) && !errors.Is(r.err, context.Canceled) {
+		w.once(r.what+": "+r.err.Error(), fleet.SeverityCritical, r.what+": "+r.err.Error())
+	}
+}
+
+// show tells clients where they go.
+func (w *watcher) show() {
+	if w.busy && w.belief.State == failover.Dead {
+		return // who does it says so
+	}
+	w.d.Board.Tell(w.viewOf(w.g), w.g.Members)
+}
+
+// viewOf is where clients go, as the group is.
+func (w *watcher) viewOf(g *group.Group) group.View {
+	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: time.Now().UTC(), Replicas: []group.Server{}}
+	for _, m := range g.Members {
+		s := group.Server{Name: m.Name, Address: m.Address, Weight: m.Weight}
+		last, ok := w.last[m.Name]
+		switch {
+		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
+			v.NoPrimary = w.belief.Words
+		case m.Status == group.Primary:
+			v.Primary = &s
+		case m.Status == group.Secondary && ok && last.kind == "" && len(last.channels) == 1 && last.channels[0].SQLRunning:
+			if behind := last.channels[0].Behind; behind >= 0 {
+				lag := time.Duration(behind) * time.Second
+				s.Lag = &lag
+			}
+			v.Replicas = append(v.Replicas, s)
+		}
+	}
+	if v.Primary == nil && v.NoPrimary == "" {
+		v.NoPrimary = "the group has no primary"
+	}
+	return v
+}
