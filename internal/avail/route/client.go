@@ -96,7 +96,7 @@ func (r *Router) lead(ctx, life context.Context, door int, c net.Conn) bool {
 		var err error
 		switch {
 		case ended:
-			err = &refused{errEnds, "the router ends"}
+			err = &refused{errNoPlace, "the router ends"}
 		case s != nil:
 			var done bool
 			if done, err = r.attempt(dctx, life, s, c, from, to, changed, end, &w); done {
