@@ -24,6 +24,8 @@ var ownForms = map[string]string{
 	"../ui/src/protect/parts.tsx":      "a width in CSS",
 	"../ui/src/protect/timeline.ts":    "a place in CSS",
 	"../ui/src/queries/Changes.tsx":    "a width in CSS",
+	"avail/chaos/page.go":              "coordinates of a drawing",
+	"sandbox/clock.go":                 "seconds for libfaketime",
 	"avail/topology/picture/layout.go": "coordinates of a drawing",
 	"explain/digest/filter/lex.go":     "units are read, not written",
 	"explain/digest/report/csv.go":     "CSV is for programs",

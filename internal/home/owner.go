@@ -45,16 +45,3 @@ func AccountName(uid int) string {
 	}
 	return u.Username
 }
-
-// Person is who is at the keyboard: the account of this process, or the one that became it by sudo, at this machine.
-func Person() string {
-	name := os.Getenv("SUDO_USER")
-	if name == "" {
-		name = AccountName(os.Getuid())
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return name
-	}
-	return name + "@" + host
-}

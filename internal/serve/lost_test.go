@@ -49,7 +49,7 @@ func TestDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWatch(slog.New(slog.DiscardHandler))
-	e := fleet.Event{Time: time.Now(), Kind: fleet.EventAction, Text: "somebody did something"}
+	e := state.ActionBy(state.Actor{}, state.ActionDone, fleet.Event{Text: "something was done"})
 	w.did(facts)(e)
 	if list, err := facts.Events(t.Context(), state.EventQuery{}); err != nil || len(list) != 1 || list[0].Text != e.Text || len(w.queue) > 0 {
 		t.Errorf("got %+v, %v, and %d that wait; want it written at once", list, err, len(w.queue))

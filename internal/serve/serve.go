@@ -63,7 +63,7 @@ type Parts struct {
 	Health     *health.Desk
 	Views      *publish.Board // where the clients of groups go
 	Groups     *failover.Desk
-	Did        func(fleet.Event) // takes what somebody did; it is written down when this returns
+	Did        func(state.Action) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
 }
 
@@ -88,7 +88,7 @@ func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.S
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
 	p.Views = publish.NewBoard()
-	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Leader: func() bool { return true }, Event: w.did(facts), Logger: w.logger})
+	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Leader: func() bool { return true }, Event: w.Event, Logger: w.logger})
 	return p
 }
 
@@ -259,7 +259,7 @@ func requireToken(ctx context.Context, set config.Settings, facts *state.Store) 
 		return err
 	}
 	if !any {
-		return fault.New(fault.Usage, "make one first: risso token create NAME --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no token", set.Listen))
+		return fault.New(fault.Usage, "make one first: risso user add NAME, or risso token create NAME, with --data "+set.Data, fmt.Errorf("%s can be reached from other machines, and there is no user and no token", set.Listen))
 	}
 	return nil
 }

@@ -108,15 +108,15 @@ const didPatience = 2 * time.Second
 
 // did returns what takes what somebody did: it is written down before they are answered, so that a kill then does not lose who did it. What
 // cannot be written soon is left to the journal.
-func (w *watch) did(facts *state.Store) func(fleet.Event) {
-	return func(e fleet.Event) {
+func (w *watch) did(facts *state.Store) func(state.Action) {
+	return func(a state.Action) {
 		ctx, cancel := context.WithTimeout(context.Background(), didPatience)
 		defer cancel()
-		if _, err := facts.AddEvents(ctx, e); err != nil {
-			w.Event(e)
+		if _, err := facts.AddAction(ctx, a); err != nil {
+			w.Event(a.Event)
 			return
 		}
-		w.logger.Info("event", "instance", e.Instance, "kind", e.Kind, "text", e.Text)
+		w.logger.Info("event", "instance", a.Instance, "kind", a.Kind, "text", a.Text, "outcome", a.Outcome, "address", a.Address)
 	}
 }
 

@@ -38,7 +38,7 @@ func tokens(ctx context.Context, t *testing.T, data string) (act, look string) {
 		t.Fatal(err)
 	}
 	defer facts.Close()
-	for role, text := range map[state.Role]*string{state.RoleAct: &act, state.RoleLook: &look} {
+	for role, text := range map[state.Role]*string{state.RoleChange: &act, state.RoleLook: &look} {
 		if _, *text, err = facts.CreateToken(ctx, "who may "+string(role), role); err != nil {
 			t.Fatal(err)
 		}

@@ -180,7 +180,7 @@ test.describe('protection of a real server', () => {
 test.describe('protection, for who may look', () => {
   test.skip(!process.env.RISSO_LOOK, 'RISSO_LOOK is not set: no token that may look');
 
-  for (const [who, token, barred] of [['act', process.env.RISSO_ACT, false], ['look', process.env.RISSO_LOOK, true]] as const) {
+  for (const [who, token, barred] of [['change', process.env.RISSO_ACT, false], ['look', process.env.RISSO_LOOK, true]] as const) {
     test(`who may ${who} ${barred ? 'cannot press' : 'can press'} what starts a job`, async ({ browser, baseURL }) => {
       const page = await browser.newPage({ baseURL, extraHTTPHeaders: { Authorization: `Bearer ${token}` } });
       await page.goto('/server/shop/protect');
@@ -189,7 +189,7 @@ test.describe('protection, for who may look', () => {
       for (const b of await buttons.all()) {
         if (barred) {
           await expect(b).toBeDisabled();
-          await expect(b).toHaveAttribute('title', /--role act/);
+          await expect(b).toHaveAttribute('title', /--role change/);
         } else await expect(b).toBeEnabled();
       }
       await shot(page, `may-${who}`);

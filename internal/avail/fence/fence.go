@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Epoch is the one as of which the server is not the primary: Undo opens it in a higher one only.
 	Epoch uint64
+	// Unheard says that another server need not be the primary: nobody confirmed that this one is. Then Undo opens it in the same epoch, too.
+	Unheard bool
 	// Limit is how long all of it may take; 0: DefaultLimit.
 	Limit time.Duration
 	// Grace is how long what is being written may go on before sessions are ended; new writes wait meanwhile. 0: they are ended at once.
@@ -31,7 +33,7 @@ type Options struct {
 	// Hold keeps a global read lock until Release, where read_only does not hold for all accounts. Nothing is written then, not by replication either.
 	Hold bool
 	// Note is given what was there before the first change, to keep it. It is waited for a moment only: a disk that hangs must not keep the server writable.
-	Note func(State) error
+	Note func(mysql.Server, State) error
 	// Closed is called, by another goroutine perhaps, as soon as nobody can write any more: sessions may still be being ended. nil: nobody wants to know so soon.
 	Closed func()
 }
@@ -59,6 +61,7 @@ type Result struct {
 	Server  string        `json:"server"`
 	Epoch   uint64        `json:"epoch"`
 	Proven  bool          `json:"proven"`            // no client can write
+	Closed  bool          `json:"closed"`            // ordinary accounts cannot
 	By      string        `json:"by"`                // what proves that, or why it is not proven
 	Ended   int           `json:"ended"`             // sessions
 	Waited  int           `json:"waited,omitempty"`  // of these, whose commits waited for a semi-synchronous replica: they are in the binary log, and nobody was told so
@@ -185,7 +188,7 @@ func (f *fencing) note(ctx context.Context) {
 	}
 	done := make(chan error, 1)
 	began := time.Now()
-	go func() { done <- f.o.Note(f.result.State) }()
+	go func() { done <- f.o.Note(f.control.Server, f.result.State) }()
 	late, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	select {

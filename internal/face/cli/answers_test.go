@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/agent"
+	"github.com/rissodb/risso/internal/avail/chaos"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/avail/route"
@@ -31,6 +33,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
+	clichaos "github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
@@ -96,6 +99,10 @@ func answers() []answer {
 		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"chaos", "", reflect.TypeFor[chaos.Certificate]()},
+		{"chaos", "--dry-run", reflect.TypeFor[clichaos.PlanAnswer]()},
+		{"chaos heal", "", reflect.TypeFor[clichaos.HealAnswer]()},
+		{"chaos verify", "", reflect.TypeFor[clichaos.VerifyAnswer]()},
 		{"check datadir", "", reflect.TypeFor[datadir.Look]()},
 		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
@@ -184,6 +191,7 @@ func answers() []answer {
 		{"gtid where", "", reflect.TypeFor[gtid.WhereAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"agent", "--once", reflect.TypeFor[agent.Survey]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"route status", "", reflect.TypeFor[route.Status]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
@@ -212,6 +220,13 @@ func answers() []answer {
 		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
 		{"topology", "--url", reflect.TypeFor[served.Answer]()},
+		{"user add", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user list", "", reflect.TypeFor[serve.UsersAnswer]()},
+		{"user logout", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user password", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user remove", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"user role", "", reflect.TypeFor[serve.ChangedUser]()},
+		{"audit actions", "", reflect.TypeFor[serve.ActionsAnswer]()},
 		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
 		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
 		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},

@@ -43,9 +43,11 @@ var notRun = []struct{ pattern, why string }{
 	{`semisync (on|off) .*--yes`, "writes wait from then on: TestTurn carries it out"},
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`--reach`, "addresses that only the reader's network has"},
+	{`^risso chaos`, "minutes of faults, or a group that may be broken: the command's own test runs it"},
 	{`…`, "an ellipsis"},
 	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},
 	{`^risso route status`, "a risso route that runs: TestRouteStatus runs it"},
+	{`risso agent `, "controllers of the reader's: TestAgentEnds runs it"},
 	{`^risso replica `, "a third server, or a replica that stopped: TestReplica runs them"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }

@@ -19,7 +19,7 @@ import (
 func TestWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, say string }{
 		{"nosuch", `risso has no command "nosuch" (risso --help)`},
-		{"serv", "did you mean serve?"},
+		{"serv", "did you mean serve"},
 		{"help nosuch", `risso has no command "nosuch"`},
 		{"help backup prun", "did you mean prune?; see risso backup --help"},
 		{"backup lst", "did you mean list?; see risso backup --help"},

@@ -28,14 +28,14 @@ type Advice interface {
 }
 
 // adviceRoutes are the paths of advice.
-func (s *server) adviceRoutes(mux *http.ServeMux) {
+func (s *server) adviceRoutes(mux *routes) {
 	if s.Advice == nil {
 		return
 	}
 	mux.Handle("GET /api/advice", s.guard(state.RoleLook, s.json(s.gate.queries, s.advice)))
-	mux.Handle("POST /api/advice/look", s.guard(state.RoleAct, s.json(s.gate.quick, s.lookForAdvice)))
+	mux.Handle("POST /api/advice/look", s.guardPart(state.RoleChange, s.json(s.gate.quick, s.lookForAdvice)))
 	for path, h := range map[string]func(*http.Request, decisionBody) (any, error){"accept": s.acceptAdvice, "postpone": s.postponeAdvice, "silence": s.silenceAdvice, "undo": s.undoAdvice} {
-		mux.Handle("POST /api/advice/"+path, s.guard(state.RoleAct, s.posted(s.gate.quick, smallBody, func(r *http.Request, body []byte) (any, error) {
+		mux.Handle("POST /api/advice/"+path, s.guard(state.RoleChange, s.posted(s.gate.quick, smallBody, func(r *http.Request, body []byte) (any, error) {
 			var b decisionBody
 			if err := json.Unmarshal(body, &b); err != nil {
 				return nil, badRequest("the body is no JSON of a decision", decisionExample)
@@ -99,6 +99,9 @@ func (s *server) lookForAdvice(r *http.Request) (any, error) {
 			return nil, err
 		}
 		ids, names = append(ids, i.ID), append(names, i.Name)
+	}
+	if err := s.touches(r, ids...); err != nil {
+		return nil, err
 	}
 	queued := s.Advice.Look(ids)
 	if len(queued) == 0 {
@@ -189,7 +192,7 @@ func (s *server) postponeAdvice(r *http.Request, b decisionBody) (any, error) {
 }
 
 func (s *server) decideAdvice(r *http.Request, b decisionBody, kind, until string) (any, error) {
-	d, err := b.decision(kind, viewerOf(r).who(), time.Now())
+	d, err := b.decision(kind, viewerOf(r).Who(), time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +219,7 @@ func (s *server) decideAdvice(r *http.Request, b decisionBody, kind, until strin
 }
 
 func (s *server) silenceAdvice(r *http.Request, b decisionBody) (any, error) {
-	d, err := b.decision(state.AdviceSilenced, viewerOf(r).who(), time.Now())
+	d, err := b.decision(state.AdviceSilenced, viewerOf(r).Who(), time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// TestAdvice: who may act decides about what a look found, with a reason, which is an event; what makes no sense is refused.
+// TestAdvice: who may change decides about what a look found, with a reason, which is an event; what makes no sense is refused.
 func TestAdvice(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) {
 		facts := o.Facts.(*state.Store)
-		o.Did = func(e fleet.Event) {
-			if _, err := facts.AddEvents(context.Background(), e); err != nil {
+		o.Did = func(e state.Action) {
+			if _, err := facts.AddAction(context.Background(), e); err != nil {
 				t.Error(err)
 			}
 		}
@@ -33,7 +33,7 @@ func TestAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := map[state.Role]string{}
-	for _, role := range []state.Role{state.RoleLook, state.RoleAct} {
+	for _, role := range []state.Role{state.RoleLook, state.RoleChange} {
 		_, secret, err := s.facts.CreateToken(t.Context(), string(role), role)
 		if err != nil {
 			t.Fatal(err)
@@ -64,22 +64,22 @@ func TestAdvice(t *testing.T) {
 		code             int
 		role             state.Role
 	}{
-		{"accept", `{` + about + `, "reason": "known"}`, "may look and not act", 403, state.RoleLook},
-		{"look?instance=db1", ``, "may look and not act", 403, state.RoleLook},
-		{"look?instance=db9", ``, "nothing is watched", 404, state.RoleAct},
-		{"look?instance=db1", ``, `"queued":["db1"]`, 200, state.RoleAct},
-		{"accept", `{` + about + `, "reason": " "}`, "has a reason", 400, state.RoleAct},
-		{"accept", `[]`, "no JSON", 400, state.RoleAct},
-		{"accept", `{"id": "schema.no_pk", "object": "d.other", "reason": "known"}`, "no finding", 404, state.RoleAct},
-		{"accept", `{` + about + `, "servers": ["db9"], "reason": "known"}`, "nothing is watched", 404, state.RoleAct},
-		{"accept", `{` + about + `, "for": "3d", "reason": "known"}`, "no end", 400, state.RoleAct},
-		{"postpone", `{` + about + `, "reason": "known"}`, "has an end", 400, state.RoleAct},
-		{"postpone", `{` + about + `, "for": "soon", "reason": "known"}`, "write it as", 400, state.RoleAct},
-		{"postpone", `{` + about + `, "until": "2001-01-01T00:00:00Z", "reason": "known"}`, "in the past", 400, state.RoleAct},
-		{"silence", `{"id": "*", "reason": "known"}`, "silence all advice", 400, state.RoleAct},
-		{"undo", `{"number": 77}`, "no such decision", 404, state.RoleAct},
-		{"undo", `{}`, "not said which", 400, state.RoleAct},
-		{"accept", `{` + about + `, "servers": ["db1"], "reason": "a queue"}`, `"servers":["db1"]`, 200, state.RoleAct},
+		{"accept", `{` + about + `, "reason": "known"}`, "needs the role change", 403, state.RoleLook},
+		{"look?instance=db1", ``, "needs the role change", 403, state.RoleLook},
+		{"look?instance=db9", ``, "nothing is watched", 404, state.RoleChange},
+		{"look?instance=db1", ``, `"queued":["db1"]`, 200, state.RoleChange},
+		{"accept", `{` + about + `, "reason": " "}`, "has a reason", 400, state.RoleChange},
+		{"accept", `[]`, "no JSON", 400, state.RoleChange},
+		{"accept", `{"id": "schema.no_pk", "object": "d.other", "reason": "known"}`, "no finding", 404, state.RoleChange},
+		{"accept", `{` + about + `, "servers": ["db9"], "reason": "known"}`, "nothing is watched", 404, state.RoleChange},
+		{"accept", `{` + about + `, "for": "3d", "reason": "known"}`, "no end", 400, state.RoleChange},
+		{"postpone", `{` + about + `, "reason": "known"}`, "has an end", 400, state.RoleChange},
+		{"postpone", `{` + about + `, "for": "soon", "reason": "known"}`, "write it as", 400, state.RoleChange},
+		{"postpone", `{` + about + `, "until": "2001-01-01T00:00:00Z", "reason": "known"}`, "in the past", 400, state.RoleChange},
+		{"silence", `{"id": "*", "reason": "known"}`, "silence all advice", 400, state.RoleChange},
+		{"undo", `{"number": 77}`, "no such decision", 404, state.RoleChange},
+		{"undo", `{}`, "not said which", 400, state.RoleChange},
+		{"accept", `{` + about + `, "servers": ["db1"], "reason": "a queue"}`, `"servers":["db1"]`, 200, state.RoleChange},
 	} {
 		if code, body := post("/api/advice/"+c.path, c.body, c.role); code != c.code || !strings.Contains(body, c.says) {
 			t.Errorf("%s %s: got %d %s, want %d and %q", c.path, c.body, code, body, c.code, c.says)
@@ -93,10 +93,10 @@ func TestAdvice(t *testing.T) {
 	if body := get("/api/advice"); !strings.Contains(body, `"findings":[]`) || !strings.Contains(body, `"decided":1`) {
 		t.Errorf("what is open: got %s, want nothing, and one that is decided", body)
 	}
-	if body := get("/api/advice?state=decided&q=NO+KEY"); !strings.Contains(body, `"reason":"a queue"`) || !strings.Contains(body, `"who":"act"`) {
+	if body := get("/api/advice?state=decided&q=NO+KEY"); !strings.Contains(body, `"reason":"a queue"`) || !strings.Contains(body, `"who":"change"`) {
 		t.Errorf("what is decided: got %s, want it with who and why", body)
 	}
-	if body := get("/api/events?kind=action"); !strings.Contains(body, "advice was accepted on db1") || !strings.Contains(body, "a queue by act") {
+	if body := get("/api/events?kind=action"); !strings.Contains(body, "advice was accepted on db1") || !strings.Contains(body, "a queue by change") {
 		t.Errorf("events: got %s, want who accepted what", body)
 	}
 	for path, want := range map[string]string{"?severity=bad": "info, warning or critical", "?state=x": "open, decided", "?limit=0": "limit must be", "?instance=nobody": "nothing is watched", "?severity=critical": `"findings":[]`} {
@@ -104,7 +104,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", path, body, want)
 		}
 	}
-	if code, body := post("/api/advice/undo", `{`+about+`}`, state.RoleAct); code != 200 {
+	if code, body := post("/api/advice/undo", `{`+about+`}`, state.RoleChange); code != 200 {
 		t.Errorf("undo: got %d %s", code, body)
 	}
 	if body := get("/api/advice?id=schema.*"); !strings.Contains(body, `"warning":1`) {

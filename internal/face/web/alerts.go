@@ -171,13 +171,16 @@ func (s *server) replay(r *http.Request) (any, error) {
 // acknowledge notes that somebody knows of an alert: it is not told again until it gets worse or ends.
 func (s *server) acknowledge(r *http.Request) (any, error) {
 	key := r.URL.Query().Get("key")
-	switch err := s.Alerts.Acknowledge(r.Context(), key, viewerOf(r).who()); {
+	instance, _, _ := strings.Cut(key, "/")
+	if err := s.touches(r, instance); err != nil {
+		return nil, err
+	}
+	switch err := s.Alerts.Acknowledge(r.Context(), key, viewerOf(r).Who()); {
 	case errors.Is(err, state.ErrNotFound):
 		return nil, failed(http.StatusNotFound, "no alert "+strconv.Quote(key)+" fires", "GET /api/alerts lists them")
 	case err != nil:
 		return nil, err
 	}
-	instance, _, _ := strings.Cut(key, "/")
 	s.did(r, instance, key, "alert "+key+" was acknowledged")
 	return map[string]any{"acknowledged": key}, nil
 }
@@ -236,7 +239,7 @@ func (s *server) silence(r *http.Request, body []byte) (any, error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, badRequest("the body is no JSON of a silence", `send {"server": "db1", "for": "2h", "reason": "…"}`)
 	}
-	wanted, err := b.check(time.Now(), viewerOf(r).who())
+	wanted, err := b.check(time.Now(), viewerOf(r).Who())
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +277,7 @@ func (s *server) endSilence(r *http.Request) (any, error) {
 // testReceiver sends a message that says that it is a test.
 func (s *server) testReceiver(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("name")
-	switch err := s.Alerts.Test(r.Context(), name, viewerOf(r).who()); {
+	switch err := s.Alerts.Test(r.Context(), name, viewerOf(r).Who()); {
 	case errors.Is(err, state.ErrNotFound):
 		return nil, failed(http.StatusNotFound, "no receiver "+strconv.Quote(name), "GET /api/alerts lists them")
 	case err != nil:

@@ -49,18 +49,27 @@ func TestLoopbackAsksOnceThereIsAToken(t *testing.T) {
 	shut("after the last one was revoked")
 }
 
-// TestLookMayNotAct: a token that may look starts, stops, keeps and deletes nothing; one that may act does, under its name.
-func TestLookMayNotAct(t *testing.T) {
+// TestLookMayNotChange: a token that may look starts, stops, keeps and deletes nothing; one that may change does, under its name.
+func TestLookMayNotChange(t *testing.T) {
 	var mu sync.Mutex
 	var told []fleet.Event
+	var refused []state.Action
 	k := &keeper{}
 	s := newSiteOf(t, true, func(o *Options) {
 		o.Protect = k
-		o.Did = func(e fleet.Event) { mu.Lock(); defer mu.Unlock(); told = append(told, e) }
+		o.Did = func(a state.Action) {
+			mu.Lock()
+			defer mu.Unlock()
+			if a.Outcome == state.ActionRefused {
+				refused = append(refused, a)
+				return
+			}
+			told = append(told, a.Event)
+		}
 	})
 	secret := map[state.Role]string{}
-	for _, role := range []state.Role{state.RoleLook, state.RoleAct} {
-		_, text, err := s.facts.CreateToken(t.Context(), "the "+string(role)+"er", role)
+	for _, role := range []state.Role{state.RoleLook, state.RoleChange} {
+		_, text, err := s.facts.CreateToken(t.Context(), map[state.Role]string{state.RoleLook: "the looker", state.RoleChange: "the changer"}[role], role)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,10 +80,10 @@ func TestLookMayNotAct(t *testing.T) {
 		code               int
 		event              string
 	}{
-		{"POST", "/api/protect/start?job=db1/backup", "", http.StatusOK, "db1/backup was started by the acter"},
-		{"POST", "/api/protect/stop?id=7", "", http.StatusOK, "run 7 was stopped by the acter"},
-		{"POST", "/api/benchmarks", aRun, http.StatusOK, "was recorded by the acter"},
-		{"DELETE", "/api/benchmark?id=1", "", http.StatusOK, "benchmark 1 was deleted by the acter"},
+		{"POST", "/api/protect/start?job=db1/backup", "", http.StatusOK, "db1/backup was started by the changer"},
+		{"POST", "/api/protect/stop?id=7", "", http.StatusOK, "run 7 was stopped by the changer"},
+		{"POST", "/api/benchmarks", aRun, http.StatusOK, "was recorded by the changer"},
+		{"DELETE", "/api/benchmark?id=1", "", http.StatusOK, "benchmark 1 was deleted by the changer"},
 	}
 	for role, text := range secret {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/fleet", nil)
@@ -93,27 +102,30 @@ func TestLookMayNotAct(t *testing.T) {
 	}
 	for _, a := range acts {
 		code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleLook])
-		if code != http.StatusForbidden || !strings.Contains(body, "--role act") {
-			t.Errorf("%s %s by who may look: %d %s; want code http.StatusForbidden, \"--role act\" in it", a.method, a.path, code, body)
+		if code != http.StatusForbidden || !strings.Contains(body, "--role change") {
+			t.Errorf("%s %s by who may look: %d %s; want code http.StatusForbidden, \"--role change\" in it", a.method, a.path, code, body)
 		}
+	}
+	if len(refused) != len(acts) || refused[0].Who != "the looker" || refused[0].Role != state.RoleLook || refused[0].Address != "127.0.0.1" || refused[0].Call != "POST /api/protect/start" {
+		t.Errorf("got %+v; want %d that were refused, by the looker", refused, len(acts))
 	}
 	if len(told) > 0 || len(k.started)+len(k.stopped) > 0 {
 		t.Errorf("it was done all the same: %v %v %v; want no told, no k.started) + len(k.stopped", told, k.started, k.stopped)
 	}
 	for _, a := range acts {
-		if code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleAct]); code != a.code {
-			t.Errorf("%s %s by who may act: %d %s, want %d", a.method, a.path, code, body, a.code)
+		if code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleChange]); code != a.code {
+			t.Errorf("%s %s by who may change: %d %s, want %d", a.method, a.path, code, body, a.code)
 		}
 		mu.Lock()
 		if !slices.ContainsFunc(told, func(e fleet.Event) bool {
-			return e.Kind == fleet.EventAction && e.New == "the acter" && strings.Contains(e.Text, a.event)
+			return e.Kind == fleet.EventAction && e.New == "the changer" && strings.Contains(e.Text, a.event)
 		}) {
 			t.Errorf("no event says %q: %v", a.event, told)
 		}
 		mu.Unlock()
 	}
-	if k.by != "the acter" {
-		t.Errorf("the run's log would say it was %q, want \"the acter\"", k.by)
+	if k.by != "the changer" {
+		t.Errorf("the run's log would say it was %q, want \"the changer\"", k.by)
 	}
 	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret[state.RoleLook]); code != http.StatusOK {
 		t.Errorf("who may look cannot: got %d, want http.StatusOK", code)
@@ -152,17 +164,17 @@ func TestHosts(t *testing.T) {
 func TestForeignPagesMayNotAct(t *testing.T) {
 	k := &keeper{}
 	s := newSiteOf(t, false, func(o *Options) { o.Protect = k })
-	_, secret, err := s.facts.CreateToken(t.Context(), "ann", state.RoleAct)
+	_, secret, err := s.facts.CreateToken(t.Context(), "ann", state.RoleChange)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "null"}} {
-		code, _ := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", append(header, "Cookie", cookieName+"="+secret)...)
+		code, _ := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", append(header, "Cookie", tokenCookie+"="+secret)...)
 		if code != http.StatusForbidden || len(k.started) > 0 {
 			t.Errorf("%v: got %d; want code http.StatusForbidden, no k.started", header, code)
 		}
 	}
-	code, body := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", "Sec-Fetch-Site", "same-origin", "Origin", s.URL, "Cookie", cookieName+"="+secret)
+	code, body := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", "Sec-Fetch-Site", "same-origin", "Origin", s.URL, "Cookie", tokenCookie+"="+secret)
 	if code != http.StatusOK || len(k.started) != 1 {
 		t.Errorf("Risso's own page: got %d %s; want code http.StatusOK, len(k.started) 1", code, body)
 	}

@@ -130,7 +130,7 @@ func TestBenchmarkNeedsToken(t *testing.T) {
 	if code, _ := s.send(t, http.MethodDelete, "/api/benchmark?id=1", ""); code != http.StatusUnauthorized {
 		t.Errorf("got %v, want http.StatusUnauthorized", code)
 	}
-	_, secret, err := s.facts.CreateToken(t.Context(), "bench", state.RoleAct)
+	_, secret, err := s.facts.CreateToken(t.Context(), "bench", state.RoleChange)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,18 @@ import (
 
 // gate lets questions through: a number of a kind at a time, and all of them within a bound of memory.
 type gate struct {
-	limits  config.Limits
-	quick   *lane // the present, which pages ask for each second
-	charts  *lane
-	promql  *lane
-	queries *lane // statements, events, and everything else that is asked of a database
-	held    atomic.Int64
-	heap    heapWatch
+	limits    config.Limits
+	quick     *lane // the present, which pages ask for each second
+	charts    *lane
+	promql    *lane
+	passwords *lane // each takes 20 MB and a processor
+	queries   *lane // statements, events, and everything else that is asked of a database
+	held      atomic.Int64
+	heap      heapWatch
 }
 
 func newGate(l config.Limits) *gate {
-	g := &gate{limits: l, quick: newLane(quickAtOnce, l.Wait), charts: newLane(l.AtOnce, l.Wait), promql: newLane(l.AtOnce, l.Wait), queries: newLane(l.AtOnce, l.Wait)}
+	g := &gate{limits: l, quick: newLane(quickAtOnce, l.Wait), charts: newLane(l.AtOnce, l.Wait), promql: newLane(l.AtOnce, l.Wait), queries: newLane(l.AtOnce, l.Wait), passwords: newLane(passwordsAtOnce, l.Wait)}
 	g.heap.most, g.heap.limit = uint64(l.Memory), debug.SetMemoryLimit(-1)
 	return g
 }

@@ -16,11 +16,12 @@ func withDefaults(l config.Limits) config.Limits {
 
 // What needs no setting.
 const (
-	headerTime  = 10 * time.Second // of receiving the header of a request
-	idleTime    = 2 * time.Minute  // of a connection between two requests
-	headerBytes = 64 << 10         // of the line and the fields of a request: a chart of 500 series
-	formBytes   = 256 << 10        // of a form with a PromQL question
-	smallBody   = 4 << 10          // of a body that holds a token or nothing
-	quickAtOnce = 8                // questions about the present, which cost next to nothing
-	mostWaiting = 100              // questions of a kind in the queue: one more is refused immediately
+	headerTime      = 10 * time.Second // of receiving the header of a request
+	idleTime        = 2 * time.Minute  // of a connection between two requests
+	headerBytes     = 64 << 10         // of the line and the fields of a request: a chart of 500 series
+	formBytes       = 256 << 10        // of a form with a PromQL question
+	smallBody       = 4 << 10          // of a body that holds a token or nothing
+	quickAtOnce     = 8                // questions about the present, which cost next to nothing
+	passwordsAtOnce = 2                // compared passwords
+	mostWaiting     = 100              // questions of a kind in the queue: one more is refused immediately
 )

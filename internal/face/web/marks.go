@@ -37,7 +37,10 @@ func (s *server) keepMark(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.By = viewerOf(r).who()
+	if err := s.touches(r, m.Instances...); err != nil {
+		return nil, err
+	}
+	m.By = viewerOf(r).Who()
 	list, fresh, err := s.Facts.AddMark(r.Context(), m)
 	if errors.Is(err, state.ErrOtherMark) {
 		return nil, failed(http.StatusConflict, "the key "+strconv.Quote(m.Key)+" was used for another mark", "use a new key for each mark, and the same only to repeat one")

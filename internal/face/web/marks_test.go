@@ -10,7 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// TestMarks: a deployment is noted once by who may act, and what cannot be noted is refused.
+// TestMarks: a deployment is noted once by who may change, and what cannot be noted is refused.
 func TestMarks(t *testing.T) {
 	s := newSite(t, true)
 	post := func(body, token string) (int, string) {
@@ -31,7 +31,7 @@ func TestMarks(t *testing.T) {
 		}
 		return a.StatusCode, string(b)
 	}
-	for _, role := range []state.Role{state.RoleLook, state.RoleAct} {
+	for _, role := range []state.Role{state.RoleLook, state.RoleChange} {
 		_, secret, err := s.facts.CreateToken(t.Context(), string(role), role)
 		if err != nil {
 			t.Fatal(err)
@@ -49,13 +49,13 @@ func TestMarks(t *testing.T) {
 			{`{"text": "x", "time": "2999-01-01T00:00:00Z"}`, "future", 400},
 		} {
 			if role == state.RoleLook {
-				c.code, c.says = 403, "may look and not act"
+				c.code, c.says = 403, "needs the role change"
 			}
 			if code, body := post(c.body, secret); code != c.code || !strings.Contains(body, c.says) {
 				t.Errorf("%s %s: got %d %s, want %d and %q", role, c.body, code, body, c.code, c.says)
 			}
 		}
-		want := map[state.Role]int{state.RoleLook: 0, state.RoleAct: 1}[role]
+		want := map[state.Role]int{state.RoleLook: 0, state.RoleChange: 1}[role]
 		_, body := s.get(t, fmt.Sprintf("/api/events?kind=deploy&instance=db1&from=%d", s.from), "Authorization", "Bearer "+secret)
 		if got := strings.Count(body, "deploy 1.4"); got != want {
 			t.Errorf("%s: got %d marks in %s, want %d", role, got, body, want)

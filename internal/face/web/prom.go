@@ -55,7 +55,7 @@ func newPromAPI(store PromStore, board *live.Board, l config.Limits) *promAPI {
 }
 
 // promRoutes adds Prometheus' API.
-func (s *server) promRoutes(mux *http.ServeMux) {
+func (s *server) promRoutes(mux *routes) {
 	p := s.prom
 	for path, h := range map[string]func(*http.Request) (any, error){
 		"/api/v1/query": p.query, "/api/v1/query_range": p.queryRange, "/api/v1/series": p.series,

@@ -459,7 +459,11 @@ func (s *server) startJob(r *http.Request) (any, error) {
 		return nil, errNothingToStart
 	}
 	name := r.URL.Query().Get("job")
-	switch err := s.Protect.Start(name, viewerOf(r).who()); {
+	instance, _, _ := strings.Cut(name, "/")
+	if err := s.touches(r, instance); err != nil {
+		return nil, err
+	}
+	switch err := s.Protect.Start(name, viewerOf(r).Who()); {
 	case errors.Is(err, jobs.ErrNoJob):
 		return nil, failed(http.StatusNotFound, "no job "+strconv.Quote(name), "GET /api/protect lists them")
 	case errors.Is(err, jobs.ErrRunning):
@@ -467,7 +471,6 @@ func (s *server) startJob(r *http.Request) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	instance, _, _ := strings.Cut(name, "/")
 	s.did(r, instance, name, name+" was started")
 	return map[string]any{"started": name}, nil
 }
@@ -481,16 +484,19 @@ func (s *server) stopRun(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := s.Protect.Stop(id, viewerOf(r).who()); {
+	var of []string
+	if n, err := s.Facts.Run(r.Context(), id); err == nil && n.Instance != "" {
+		of = []string{n.Instance}
+	}
+	if err := s.touches(r, of...); err != nil {
+		return nil, err
+	}
+	switch err := s.Protect.Stop(id, viewerOf(r).Who()); {
 	case errors.Is(err, jobs.ErrNoRun):
 		return nil, failed(http.StatusConflict, fmt.Sprintf("run %d is not in progress", id), "")
 	case err != nil:
 		return nil, err
 	}
-	instance := ""
-	if n, err := s.Facts.Run(r.Context(), id); err == nil {
-		instance = n.Instance
-	}
-	s.did(r, instance, "run "+strconv.FormatInt(id, 10), fmt.Sprintf("run %d was stopped", id))
+	s.did(r, strings.Join(of, ""), "run "+strconv.FormatInt(id, 10), fmt.Sprintf("run %d was stopped", id))
 	return map[string]any{"stopping": id}, nil
 }

@@ -152,7 +152,7 @@ func (s *server) setThreshold(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.Alerts.SetThreshold(r.Context(), t, viewerOf(r).who())
+	set, err := s.Alerts.SetThreshold(r.Context(), t, viewerOf(r).Who())
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *server) deleteThreshold(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, badRequest("id must be the number of a threshold", "GET /api/thresholds lists them")
 	}
-	switch err := s.Alerts.DeleteThreshold(r.Context(), id, viewerOf(r).who()); {
+	switch err := s.Alerts.DeleteThreshold(r.Context(), id, viewerOf(r).Who()); {
 	case errors.Is(err, state.ErrNotFound):
 		return nil, failed(http.StatusNotFound, fmt.Sprintf("there is no threshold %d", id), "GET /api/thresholds lists them")
 	case err != nil:

@@ -18,7 +18,7 @@ type Topology interface {
 }
 
 // topologyRoutes are the paths of the topology.
-func (s *server) topologyRoutes(mux *http.ServeMux) {
+func (s *server) topologyRoutes(mux *routes) {
 	if s.Topology == nil {
 		return
 	}

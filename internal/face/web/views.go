@@ -9,7 +9,7 @@ import (
 
 // viewRoutes are the paths that say where the clients of groups go. They ask for no token: whoever is to reach a database has to learn its address. They
 // answer to the names that all other paths answer to.
-func (s *server) viewRoutes(mux *http.ServeMux) {
+func (s *server) viewRoutes(mux *routes) {
 	if s.Clients != nil {
 		for _, path := range publish.Paths() {
 			mux.Handle(path, s.Clients)

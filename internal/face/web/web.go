@@ -1,7 +1,7 @@
 // Package web is the HTTP face: the page, the API that the page reads, and Prometheus' own API over the store.
 //
-// As long as there is no token, loopback requires only a Host header that names this machine, which prevents DNS
-// rebinding. Once there is one, and on any other address always, every request needs a token. Limits bound the cost of
+// As long as there is no user and no token, loopback requires only a Host header that names this machine, which prevents DNS
+// rebinding. Once there is one, and on any other address always, every request needs a token or a session, and each path the role that routes says. Limits bound the cost of
 // queries.
 package web
 
@@ -29,8 +29,7 @@ type Facts interface {
 	AddMark(ctx context.Context, m state.Mark) (events []fleet.Event, fresh bool, err error)
 	Findings(ctx context.Context, q state.FindingQuery) ([]state.FindingRecord, error)
 	Variables(ctx context.Context, instance string, at time.Time) ([]state.Variable, error)
-	VerifyToken(ctx context.Context, secret string) (state.Token, error)
-	TokensAsked(ctx context.Context) (bool, error)
+	AccessFacts
 	AddBenchmark(ctx context.Context, b state.Benchmark, result []byte) (id int64, fresh bool, err error)
 	Benchmarks(ctx context.Context, instance string, limit int) ([]state.Benchmark, error)
 	Benchmark(ctx context.Context, id int64) (state.Benchmark, []byte, error)
@@ -58,10 +57,10 @@ type Options struct {
 	Views      publish.Views  // the same for commands, with all members; nil: there are no groups
 	Page       fs.FS          // the built page
 	Version    string
-	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
-	Hosts      []string          // further names under which Risso may be reached
-	Limits     config.Limits     // of what questions may cost
-	Did        func(fleet.Event) // takes who did what; it is written down when this returns; may be nil
+	Open       bool               // Risso listens on loopback only: no token is asked for until there is one
+	Hosts      []string           // further names under which Risso may be reached
+	Limits     config.Limits      // of what questions may cost
+	Did        func(state.Action) // takes who did what; it is written down when this returns; may be nil
 	Logger     *slog.Logger
 }
 
@@ -70,20 +69,36 @@ type server struct {
 	prom  *promAPI
 	gate  *gate
 	asked askedFor
+
+	guesses  *guesses
+	refusals *refusals
 }
 
 // New makes the handler of all that Risso serves over HTTP.
 func New(o Options) http.Handler {
+	s := newServer(o)
+	return s.bounded(s.healthOr(s.hostCheck(s.routes())))
+}
+
+func newServer(o Options) *server {
 	o.Limits = withDefaults(o.Limits)
-	s := &server{Options: o, gate: newGate(o.Limits)}
+	s := &server{Options: o, gate: newGate(o.Limits), guesses: &guesses{now: time.Now, kept: map[string]*tries{}}, refusals: &refusals{now: time.Now, left: map[string]int{}}}
 	s.prom = newPromAPI(o.PromQL, o.Live, o.Limits)
-	mux := http.NewServeMux()
+	return s
+}
+
+// routes are all paths, each with the role that it needs.
+func (s *server) routes() *routes {
+	mux := newRoutes()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	look := func(l *lane, pattern string, h func(r *http.Request) (any, error)) {
 		mux.Handle(pattern, s.guard(state.RoleLook, s.json(l, h)))
 	}
-	act := func(pattern string, h func(r *http.Request) (any, error)) {
-		mux.Handle(pattern, s.guard(state.RoleAct, s.json(s.gate.quick, h)))
+	change := func(pattern string, h func(r *http.Request) (any, error)) {
+		mux.Handle(pattern, s.guard(state.RoleChange, s.json(s.gate.quick, h)))
+	}
+	part := func(pattern string, h func(r *http.Request) (any, error)) {
+		mux.Handle(pattern, s.guardPart(state.RoleChange, s.json(s.gate.quick, h)))
 	}
 	look(s.gate.quick, "GET /api/fleet", s.fleet)
 	look(s.gate.quick, "GET /api/instance", s.instance)
@@ -114,20 +129,20 @@ func New(o Options) http.Handler {
 	look(s.gate.queries, "GET /api/protect/server", s.protectedServer)
 	look(s.gate.queries, "GET /api/protect/run", s.protectRunDetail)
 	mux.Handle("GET /api/plan", s.guard(state.RoleLook, s.question(s.gate.queries, writeError, s.planImage)))
-	mux.Handle("POST /api/benchmarks", s.guard(state.RoleAct, s.posted(s.gate.queries, maxBenchmarkBody, s.keepBenchmark)))
-	act("DELETE /api/benchmark", s.removeBenchmark)
-	mux.Handle("POST /api/events", s.guard(state.RoleAct, s.posted(s.gate.quick, smallBody, s.keepMark)))
-	act("POST /api/alerts/ack", s.acknowledge)
-	mux.Handle("POST /api/silences", s.guard(state.RoleAct, s.posted(s.gate.quick, smallBody, s.silence)))
-	act("DELETE /api/silences", s.endSilence)
+	mux.Handle("POST /api/benchmarks", s.guard(state.RoleChange, s.posted(s.gate.queries, maxBenchmarkBody, s.keepBenchmark)))
+	change("DELETE /api/benchmark", s.removeBenchmark)
+	mux.Handle("POST /api/events", s.guardPart(state.RoleChange, s.posted(s.gate.quick, smallBody, s.keepMark)))
+	part("POST /api/alerts/ack", s.acknowledge)
+	mux.Handle("POST /api/silences", s.guard(state.RoleChange, s.posted(s.gate.quick, smallBody, s.silence)))
+	change("DELETE /api/silences", s.endSilence)
 	look(s.gate.queries, "GET /api/rules", s.ownRules)
 	look(s.gate.quick, "GET /api/thresholds", s.thresholds)
-	mux.Handle("PUT /api/thresholds", s.guard(state.RoleAct, s.posted(s.gate.quick, smallBody, s.setThreshold)))
-	act("DELETE /api/thresholds", s.deleteThreshold)
-	act("POST /api/receivers/test", s.testReceiver)
-	act("POST /api/protect/start", s.startJob)
-	act("POST /api/protect/stop", s.stopRun)
-	mux.HandleFunc("POST /api/login", s.login)
+	mux.Handle("PUT /api/thresholds", s.guard(state.RoleChange, s.posted(s.gate.quick, smallBody, s.setThreshold)))
+	change("DELETE /api/thresholds", s.deleteThreshold)
+	change("POST /api/receivers/test", s.testReceiver)
+	part("POST /api/protect/start", s.startJob)
+	part("POST /api/protect/stop", s.stopRun)
+	s.signInRoutes(mux)
 	s.adviceRoutes(mux)
 	s.topologyRoutes(mux)
 	s.viewRoutes(mux)
@@ -137,7 +152,7 @@ func New(o Options) http.Handler {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { writeError(w, notThere(r)) })
 	}
 	mux.Handle("/", s.page())
-	return s.bounded(s.healthOr(s.hostCheck(mux)))
+	return mux
 }
 
 // healthPath is where load balancers ask about servers, /health/NAME. They have no token, and often no Host header; the answer says no more than

@@ -44,8 +44,8 @@ type Options struct {
 	Chart     func(*alert.Alert) *alert.Chart
 	Last      func(*alert.Alert) time.Time // see alert.Input
 	Event     func(fleet.Event)
-	Did       func(fleet.Event) // takes what somebody did; it is written down when this returns
-	Now       func() time.Time  // nil: time.Now
+	Did       func(state.Action) // takes what somebody did; it is written down when this returns
+	Now       func() time.Time   // nil: time.Now
 	Logger    *slog.Logger
 }
 

@@ -72,7 +72,7 @@ func (d *Desk) SetThreshold(ctx context.Context, t alert.Threshold, by string) (
 	if err := d.readThresholds(ctx); err != nil {
 		return Threshold{}, err
 	}
-	d.thresholdChanged(t.Match, by, old, t.Words())
+	d.thresholdChanged(ctx, t.Match, by, old, t.Words())
 	return out, nil
 }
 
@@ -91,12 +91,12 @@ func (d *Desk) DeleteThreshold(ctx context.Context, id int64, by string) error {
 	if err := d.readThresholds(ctx); err != nil {
 		return err
 	}
-	d.thresholdChanged(old.Match, by, old.Words(), "")
+	d.thresholdChanged(ctx, old.Match, by, old.Words(), "")
 	return nil
 }
 
 // thresholdChanged tells that a threshold is another now; an empty text: there was or is none.
-func (d *Desk) thresholdChanged(m alert.Match, by, old, is string) {
+func (d *Desk) thresholdChanged(ctx context.Context, m alert.Match, by, old, is string) {
 	text := fmt.Sprintf("%s set the threshold for %s: %s", by, m.Words(), is)
 	switch {
 	case is == "":
@@ -104,7 +104,9 @@ func (d *Desk) thresholdChanged(m alert.Match, by, old, is string) {
 	case old != "":
 		text += " (before: " + old + ")"
 	}
-	d.Did(fleet.Event{Time: time.Now(), Kind: fleet.EventAction, Subject: "threshold: " + m.Words(), Old: old, New: by, Text: text})
+	a := state.ActionBy(state.ActorOf(ctx), state.ActionDone, fleet.Event{Subject: "threshold: " + m.Words(), Old: old})
+	a.New, a.Text, a.Who = by, text, by
+	d.Did(a)
 	d.Poke()
 }
 

@@ -63,6 +63,11 @@ func (s *Store) AddMark(ctx context.Context, m Mark) (events []fleet.Event, fres
 			}
 			if first == 0 {
 				first = id
+				if by := ActorOf(ctx); by.Role != "" { // one mark is one action, whomever it concerns
+					if err := addAction(ctx, tx, Action{Event: fleet.Event{ID: id}, Who: by.Who(), Role: by.Role, Via: by.Via, Address: by.Address, Call: by.Call, Outcome: ActionDone}); err != nil {
+						return err
+					}
+				}
 			}
 			last = id // one writer: they are next to each other
 		}

@@ -332,6 +332,46 @@ var migrations = [...]string{
 		body    BLOB NOT NULL,     -- JSON
 		PRIMARY KEY (kind, key)
 	) STRICT, WITHOUT ROWID`,
+	// 16: users, what they and tokens may do, who signed in, and who did what
+	`UPDATE tokens SET role = 'change' WHERE role = 'act';
+	ALTER TABLE tokens ADD COLUMN only TEXT NOT NULL DEFAULT '';     -- JSON: patterns of what it may change; empty: everything
+	ALTER TABLE tokens ADD COLUMN user TEXT NOT NULL DEFAULT '';     -- whose it is; empty: a program's
+	ALTER TABLE tokens ADD COLUMN expires INTEGER NOT NULL DEFAULT 0; -- 0: never
+	ALTER TABLE tokens ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;   -- when it was seen to have expired: a clock that goes back does not revive it
+	CREATE TABLE users (
+		name     TEXT NOT NULL PRIMARY KEY,
+		role     TEXT NOT NULL,
+		only     TEXT NOT NULL,
+		password TEXT NOT NULL,     -- Argon2id
+		created  INTEGER NOT NULL,
+		changed  INTEGER NOT NULL,  -- the password
+		seen     INTEGER NOT NULL   -- when he last signed in; 0: never
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE sessions (
+		key     TEXT NOT NULL PRIMARY KEY, -- SHA-256 of what the browser has, in hex
+		user    TEXT NOT NULL,             -- empty: of a program's token
+		token   TEXT NOT NULL,             -- its id; empty: signed in by password
+		created INTEGER NOT NULL,
+		seen    INTEGER NOT NULL,
+		expires INTEGER NOT NULL,
+		address TEXT NOT NULL
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE devices (
+		user    TEXT NOT NULL,
+		device  TEXT NOT NULL,     -- SHA-256 of what the browser has, in hex
+		last    INTEGER NOT NULL,  -- when he last signed in with it
+		PRIMARY KEY (user, device)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE actions (
+		event   INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE, -- when, to what, in words
+		who     TEXT NOT NULL,
+		role    TEXT NOT NULL,     -- that he had
+		via     TEXT NOT NULL,     -- password, token and its name, shell; empty: nobody was asked
+		address TEXT NOT NULL,     -- empty: a command on this machine
+		call    TEXT NOT NULL,     -- the request or command
+		outcome TEXT NOT NULL      -- done, failed, refused
+	) STRICT;
+	CREATE INDEX actions_by_outcome ON actions (outcome, event)`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -1,5 +1,5 @@
 // Package state keeps facts in one SQLite file: which instances there are, what
-// happened to them, how their variables changed, and access tokens.
+// happened to them, how their variables changed, who may do what, and who did.
 //
 // DESIGN.md explains the design.
 package state
@@ -30,7 +30,7 @@ var (
 	// ErrForeign says that the file is a database, but not one of Risso's, or one of
 	// a newer Risso. It is left alone.
 	ErrForeign = errors.New("not a state file of this version of Risso")
-	// ErrNotFound says that there is no such token.
+	// ErrNotFound says that there is no such thing.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the name is taken.
 	ErrExists = errors.New("the name is already in use")
@@ -45,6 +45,8 @@ type Store struct {
 	write  *sql.DB // one connection: writers queue here and not in SQLite's busy loop
 	read   *sql.DB // readers, which WAL lets go on during writes
 	damage *aside.Damage
+	now    func() time.Time // the clock by which access ends
+	match  func(kept, password string) (ok, current bool)
 
 	mu   sync.Mutex
 	seen map[string]uint64 // per instance, a digest of the variables that are stored
@@ -108,7 +110,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", path, err)
 	}
-	s := &Store{path: path, seen: map[string]uint64{}}
+	s := &Store{path: path, now: time.Now, match: matches, seen: map[string]uint64{}}
 	if s.write, err = connect(path, 1, "_txlock=immediate"); err != nil {
 		return nil, err
 	}

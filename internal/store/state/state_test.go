@@ -324,7 +324,7 @@ func TestFullDisk(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t, filepath.Join(dir, "state.db"))
 	defer s.Close()
-	_, secret, err := s.CreateToken(ctx, "x", RoleAct)
+	_, secret, err := s.CreateToken(ctx, "x", RoleChange)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,7 +535,7 @@ func BenchmarkVerifyToken(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	_, secret, err := s.CreateToken(b.Context(), "x", RoleAct)
+	_, secret, err := s.CreateToken(b.Context(), "x", RoleChange)
 	if err != nil {
 		b.Fatal(err)
 	}

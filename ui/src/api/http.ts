@@ -1,5 +1,5 @@
 /** How the page speaks HTTP with the server. Times are unix seconds. */
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 
 /** An answer that was not what was asked for; the remedy says what to do. */
 export class ApiError extends Error {
@@ -12,12 +12,29 @@ export class ApiError extends Error {
   }
 }
 
-/** True when the server asked for a token; the page then shows the login form. */
+/** True when the server asked who is there; the page then shows the login form. */
 export const needLogin = signal(false);
-/** False when the viewer's token may look and not act. */
-export const mayAct = signal(true);
-/** Why a button that acts does nothing then. */
-export const NO_ACT = 'This token may only look. To act, create one by: risso token create NAME --role act';
+
+/** What a viewer may do; each role includes those before it. */
+const ROLES = ['look', 'change', 'failover', 'admin'] as const;
+/** A role. */
+export type Role = (typeof ROLES)[number];
+/** The viewer's role. Until the first answer nothing is known, and nothing is barred: the server checks each request. */
+export const role = signal<Role | null>(null);
+/** Who the viewer is; empty where nobody is asked. */
+export const who = signal('');
+
+/** Whether a role includes another. */
+export const includes = (has: Role | null, needed: Role): boolean => has === null || ROLES.indexOf(has) >= ROLES.indexOf(needed);
+
+/** False when the viewer may look and not change anything. */
+export const mayAct = computed(() => includes(role.value, 'change'));
+/** False when the viewer may not switch or fail over. */
+export const mayFailOver = computed(() => includes(role.value, 'failover'));
+/** Why a button that changes something does nothing then. */
+export const NO_ACT = 'You may only look. Changing something needs the role change: risso user role NAME change, or risso token create NAME --role change';
+/** Why a button that fails over does nothing then. */
+export const NO_FAILOVER = 'You may not fail over. That needs the role failover: risso user role NAME failover, or risso token create NAME --role failover';
 /** Since when (viewer's clock, ms) the server does not answer; null while it does. */
 export const silentSince = signal<number | null>(null);
 /** Server's clock minus the viewer's, in seconds. */
@@ -50,14 +67,22 @@ export async function request<T>(path: string, init: RequestInit, signal?: Abort
     throw new ApiError(0, 'Risso does not answer');
   }
   silentSince.value = null;
-  const role = response.headers.get('Risso-Role');
-  if (role) mayAct.value = role === 'act';
+  takeViewer(response.headers);
+  // A wrong password is answered with 401, too, and the form is shown already.
   if (response.status === 401) needLogin.value = true;
   if (!response.ok) {
     const body = (await response.json().catch(() => ({}))) as { error?: string; remedy?: string };
     throw new ApiError(response.status, body.error ?? `${response.status} ${response.statusText}`, body.remedy);
   }
   return (await response.json()) as T;
+}
+
+/** Takes who the viewer is, and what he may do, from an answer. */
+export function takeViewer(headers: Headers): void {
+  const has = headers.get('Risso-Role');
+  if (!has) return;
+  role.value = ROLES.find((r) => r === has) ?? 'look';
+  who.value = decodeURIComponent(headers.get('Risso-Who') ?? '');
 }
 
 /** Asks for something. */
@@ -79,12 +104,30 @@ export type Pairs = [string, string | number][];
 /** A pair, if there is a value. */
 export const only = (name: string, value: string): Pairs => (value === '' ? [] : [[name, value]]);
 
-/** Trades the token for a cookie. */
-export async function login(token: string): Promise<void> {
-  await request<unknown>('/api/login', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ token }),
-  });
+const post = (path: string, body: unknown): Promise<unknown> =>
+  request<unknown>(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+
+/** What somebody signs in with. */
+export type Credentials = { token: string } | { user: string; password: string };
+
+/** Trades a token, or a user and a password, for a session in a cookie. */
+export async function login(by: Credentials): Promise<void> {
+  await post('/api/login', by);
   needLogin.value = false;
+}
+
+/** Ends this session, or all of the viewer. */
+export async function logout(everywhere = false): Promise<void> {
+  await post(everywhere ? '/api/logout/everywhere' : '/api/logout', {});
+  who.value = '';
+  role.value = null;
+  needLogin.value = true;
+}
+
+/** Asks who the viewer is: how he signed in, and what his changes are limited to. */
+export const fetchViewer = (): Promise<{ via: string; limits: string[][] }> => get('/api/whoami');
+
+/** Changes the viewer's password; all other sessions end. */
+export async function changePassword(current: string, next: string): Promise<void> {
+  await post('/api/password', { current, new: next });
 }

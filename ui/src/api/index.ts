@@ -1,5 +1,5 @@
 /** The one place that speaks HTTP with the server, by what it is about. */
-export { ApiError, login, mayAct, needLogin, NO_ACT, serverNow, silentSince, type Span } from './http';
+export { ApiError, changePassword, fetchViewer, includes, login, logout, mayAct, mayFailOver, needLogin, NO_ACT, NO_FAILOVER, role, serverNow, silentSince, who, type Credentials, type Role, type Span } from './http';
 export * from './advice';
 export * from './alerts';
 export * from './benchmarks';

@@ -1,4 +1,5 @@
 /** The bar on top: the place, search, time, theme. */
+import { Viewer } from '../login/Viewer';
 import { Search } from '../search/Search';
 import { Tabs } from '../server/Header';
 import { helpOpen } from './keys';
@@ -56,7 +57,8 @@ export function TopBar() {
         <button class="icon" onClick={toggleTheme} aria-label={`Switch to ${theme() === 'dark' ? 'light' : 'dark'}`} title="Dark or light (t)">
           <svg viewBox="0 0 16 16" width="15" height="15" aria-hidden="true"><circle cx="8" cy="8" r="6.2" fill="none" stroke="currentColor" stroke-width="1.5" /><path d="M8 1.8a6.2 6.2 0 0 1 0 12.4z" fill="currentColor" /></svg>
         </button>
-        <button class="icon" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
+        <button class="icon keys" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
+        <Viewer />
       </div>
       {!inside && (aboutQueries(page) || page === 'alerts' || page === 'incidents') && <div class="bar second"><span /><RangeControl /></div>}
       {inside && <div class="bar second"><Tabs />{TIMED.has(page) && <RangeControl />}</div>}

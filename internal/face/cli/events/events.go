@@ -63,7 +63,7 @@ func NewEvent(s screen.Streams) *cobra.Command {
 		Use:   "event TEXT",
 		Short: "Mark a moment: a deployment, or a note",
 		Long: `A mark is an event in a running risso serve: it stands in the charts and in the list of
-events. It needs a token that may act, where tokens are required. The same --key with the
+events. It needs a token with the role change, where tokens are required. The same --key with the
 same text is one mark, however often it is sent.`,
 		Example: `  risso event "deploy 1.4"
   risso event --server 'shop-*' --key "$CI_PIPELINE_ID" "deploy 1.4"

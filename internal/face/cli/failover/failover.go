@@ -140,6 +140,7 @@ func (c *command) switchover(ctx context.Context, cr *carry.Carrier, a carry.Ask
 	}
 	a.To = p.Choice.Winner
 	j, err := cr.Switchover(ctx, a)
+	err = c.Did(ctx, c.Group, "the switchover of group "+c.Group+" from "+ans.Old+" to "+ans.New, err)
 	return c.answer(ans, j, err)
 }
 
@@ -165,6 +166,10 @@ func (c *command) failover(ctx context.Context, cr *carry.Carrier, a carry.Asked
 	}
 	a.Known, a.Because = f.Known, f.Because
 	j, err := cr.Failover(ctx, a)
+	if j != nil {
+		ans.New = j.New
+	}
+	err = c.Did(ctx, c.Group, "the failover of group "+c.Group+" from "+ans.Old+" to "+ans.New, err)
 	return c.answer(ans, j, err)
 }
 
@@ -203,6 +208,9 @@ func newResume(s screen.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.run(cmd.Context(), func(ctx context.Context, cr *carry.Carrier, a carry.Asked) error {
 				j, err := cr.Resume(ctx, a)
+				if j != nil || err != nil {
+					err = c.Did(ctx, c.Group, "the change of group "+c.Group+" that was cut off and taken up again", err)
+				}
 				ans := Answer{Group: c.Group, Plan: []string{}}
 				if j != nil {
 					ans.Old = j.Old

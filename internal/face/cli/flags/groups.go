@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/serve"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -20,10 +22,14 @@ import (
 type Groups struct {
 	Data  string
 	Group string
+
+	facts *state.Store  // while With runs
+	call  func() string // the command, by which actions are known
 }
 
 // Bind adds --data and, where a command is about one group, --group.
 func (f *Groups) Bind(cmd *cobra.Command, named bool) {
+	f.call = cmd.CommandPath
 	fl := cmd.Flags()
 	fl.StringVar(&f.Data, "data", home.Data(), "data folder")
 	if named {
@@ -41,7 +47,23 @@ func (f *Groups) With(ctx context.Context, do func(*keep.Room) error) error {
 		return serve.FolderFailure(f.Data, err)
 	}
 	defer st.Close()
+	f.facts = st
 	return do(&keep.Room{Docs: st, Who: home.Person()})
+}
+
+// Did writes down that a command changed a group, or tried to, and who gave it; what names the change, as in "the removal of group shop". It is for use within With, and returns err, or else why it could not be
+// written down.
+func (f *Groups) Did(ctx context.Context, group, what string, err error) error {
+	outcome, text := state.ActionDone, what+" was done"
+	if err != nil {
+		outcome, text = state.ActionFailed, what+" failed: "+oneline.Of(err.Error())+"; asked for"
+	}
+	// A command that was interrupted says so, too.
+	_, noted := f.facts.AddAction(context.WithoutCancel(ctx), state.ActionBy(Person(f.call()), outcome, fleet.Event{Subject: "group " + group, Text: text}))
+	if err == nil && noted != nil {
+		err = fmt.Errorf("it was done, and could not be written down: %w", noted)
+	}
+	return err
 }
 
 // Secret reads a password from a file, without the end of its line.

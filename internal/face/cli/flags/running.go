@@ -130,7 +130,7 @@ func (r *Running) Verdict(code int, body []byte, does string) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusUnauthorized:
-		return fault.New(fault.Failed, "make one with risso token create NAME --role act there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s requires a token", r.URL))
+		return fault.New(fault.Failed, "make one with risso token create NAME --role change there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s requires a token", r.URL))
 	case said.Error == "" || code == http.StatusNotFound && strings.HasPrefix(said.Error, "there is no /api/"):
 		return fault.New(fault.Failed, "it must be a risso serve of this version or a newer one", fmt.Errorf("%s does not %s: status %d", r.URL, does, code))
 	}

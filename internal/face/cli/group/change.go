@@ -24,7 +24,7 @@ func changing(s screen.Streams, use, short, long, example string, check func(val
 			}
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				g, err := r.Change(cmd.Context(), args[0], func(g *group.Group) error { return do(g, args[1], args[2]) })
-				if err != nil {
+				if err := c.Did(cmd.Context(), args[0], "the change of "+args[1]+" in group "+args[0]+" by "+cmd.Name()+" to "+args[2], err); err != nil {
 					return err
 				}
 				return c.tell([]group.Group{*g})
@@ -74,7 +74,7 @@ func newRemove(s screen.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				if len(args) == 1 {
-					if err := r.Remove(cmd.Context(), args[0]); err != nil {
+					if err := c.Did(cmd.Context(), args[0], "the removal of group "+args[0], r.Remove(cmd.Context(), args[0])); err != nil {
 						return err
 					}
 					list, err := r.Groups(cmd.Context())
@@ -84,7 +84,7 @@ func newRemove(s screen.Streams) *cobra.Command {
 					return c.tell(list)
 				}
 				g, err := r.Change(cmd.Context(), args[0], func(g *group.Group) error { return g.Without(args[1]) })
-				if err != nil {
+				if err := c.Did(cmd.Context(), args[0], "the removal of "+args[1]+" from group "+args[0], err); err != nil {
 					return err
 				}
 				return c.tell([]group.Group{*g})

@@ -152,7 +152,7 @@ func (c *create) run(ctx context.Context, name string) error {
 		return repoint.Refused("group "+name, refusals(no))
 	}
 	return c.With(ctx, func(r *keep.Room) error {
-		if err := r.Add(ctx, g, access); err != nil {
+		if err := c.Did(ctx, name, "the creation of group "+name, r.Add(ctx, g, access)); err != nil {
 			return err
 		}
 		return c.tell([]group.Group{*g})

@@ -28,17 +28,52 @@ type TokensAnswer struct {
 type tokenAnswer struct {
 	Name     string     `json:"name"`
 	ID       string     `json:"id"`
-	Role     state.Role `json:"role"` // look or act
+	Role     state.Role `json:"role"` // look, change, failover or admin
+	Only     []string   `json:"only"` // what it may change; none: everything that the role allows
+	User     string     `json:"user"` // whose it is; empty: a program's
 	Created  time.Time  `json:"created"`
+	Expires  *time.Time `json:"expires"` // null: never
+	Expired  bool       `json:"expired"`
 	LastUsed *time.Time `json:"last_used"` // null: never
 }
 
 // MadeToken is a token just created.
 type MadeToken struct {
-	Name  string     `json:"name"`
-	ID    string     `json:"id"`
-	Role  state.Role `json:"role"`  // look or act
-	Token string     `json:"token"` // the secret, which is not stored
+	Name    string     `json:"name"`
+	ID      string     `json:"id"`
+	Role    state.Role `json:"role"` // look, change, failover or admin
+	Only    []string   `json:"only"`
+	User    string     `json:"user"`
+	Expires *time.Time `json:"expires"` // null: never
+	Token   string     `json:"token"`   // the secret, which is not stored
+}
+
+// UsersAnswer lists the users.
+type UsersAnswer struct {
+	Users []userAnswer `json:"users"`
+}
+
+// userAnswer is a user.
+type userAnswer struct {
+	Name     string     `json:"name"`
+	Role     state.Role `json:"role"` // look, change, failover or admin
+	Only     []string   `json:"only"` // what he may change; none: everything that the role allows
+	Created  time.Time  `json:"created"`
+	Changed  time.Time  `json:"changed"` // the password
+	Seen     *time.Time `json:"seen"`    // when he last signed in; null: never
+	Tokens   int        `json:"tokens"`
+	Sessions int        `json:"sessions"` // that have not ended
+}
+
+// ChangedUser is what was done with a user.
+type ChangedUser struct {
+	User string `json:"user"`
+	Done string `json:"done"` // a sentence
+}
+
+// ActionsAnswer lists who did what, by time.
+type ActionsAnswer struct {
+	Actions []state.Action `json:"actions"`
 }
 
 // RevokedAnswer lists the revoked tokens.

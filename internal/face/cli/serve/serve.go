@@ -1,4 +1,4 @@
-// Package serve holds risso serve and the commands for its config file and its access tokens: config, token.
+// Package serve holds risso serve and the commands for its config file and for access: config, user, token, audit.
 package serve
 
 import (
@@ -47,8 +47,8 @@ previous settings stay in force.
 SIGHUP never ends Risso, with or without a config file; if it comes because the
 terminal was closed, Risso continues and reports it as an event. SIGTERM and SIGINT end it.
 
-To listen on an address other than loopback, create a token first:
-risso token create NAME. Once there is a token, it is required on loopback, too.
+To listen on an address other than loopback, create a user or a token first: risso user
+add NAME, risso token create NAME. Once there is one, it is required on loopback, too.
 
 Groups of servers (risso group create) are watched too: GET /primary?group=NAME says where clients go. With
 --failover auto, groups are failed over when their primary is dead, but for those created with --manual.
