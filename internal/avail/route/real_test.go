@@ -454,4 +454,13 @@ func TestRefusalIsRead(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso route: group g has no primary: it is being failed over; waited 1ms") {
 		t.Errorf("the client says %q (%v)", out, err)
 	}
+	ends := routing(t, Options{}, []*board{b}, Door{Rules: Rules{Role: Primary}})
+	told := make(chan error)
+	db := client(t, ends.at[0], "timeout=4m&readTimeout=4m")
+	go func() { told <- db.PingContext(t.Context()) }()
+	ends.until("one is held", func(s Status) bool { return s.Held == 1 })
+	ends.stop()
+	if err, n := <-told, (*driver.MySQLError)(nil); !errors.As(err, &n) || n.Number != errNoPlace || n.Message != "risso route: the router ends" {
+		t.Errorf("one that is held when the router ends: %v", err)
+	}
 }
