@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -59,8 +60,11 @@ func TestClientsFollow(t *testing.T) {
 		defer ln.Close()
 		return ln.Addr().String()
 	}
+	ran := filepath.Join(dir, "ran")
 	config, dns := filepath.Join(dir, "risso.yaml"), free()
-	if err := os.WriteFile(config, []byte("publish:\n  max_age: 1m\n  dns: {listen: '"+dns+"', zone: db.test}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("publish:\n  max_age: 1m\n  dns: {listen: '"+dns+"', zone: db.test}\n  hooks:\n"+
+		"    - {name: note, at: [before_switchover, before_failover, fence, after_promotion, after_switchover, after_failover, failed], run: [/bin/sh, -c, 'echo $RISSO_EVENT $RISSO_OLD_PRIMARY-$RISSO_NEW_PRIMARY $RISSO_EPOCH $RISSO_LOST >>"+ran+"']}\n"+
+		"    - {name: veto, at: [before_switchover], run: [/usr/bin/test, -e, "+ran+".may]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -148,7 +152,14 @@ func TestClientsFollow(t *testing.T) {
 		return err == nil && *r[0].Rows[0][0] == strconv.Itoa(len(acknowledged))
 	}
 
-	mustRun(t, "switchover", "--group", "shop", "--to", "db2", "--data", data, "--yes")
+	if code, out, said := call(t, "switchover", "--group", "shop", "--to", "db2", "--data", data, "--yes", "--config", config); code != fault.Failed || !strings.Contains(said, "hook veto") {
+		t.Errorf("a hook does not want it: %d %s %s", code, out, said)
+	}
+	writes(pair.Nodes[0].Port)
+	if err := os.WriteFile(ran+".may", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "switchover", "--group", "shop", "--to", "db2", "--data", data, "--yes", "--config", config)
 	second := told(first.Epoch+1, "db2")
 	writes(pair.Nodes[1].Port)
 	sqlText := mustRun(t, "publish", "proxysql", "--group", "shop", "--url", url, "--epoch", fmt.Sprint(second.Epoch))
@@ -160,10 +171,20 @@ func TestClientsFollow(t *testing.T) {
 	if err := pair.Nodes[1].Kill(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, "failover", "--group", "shop", "--data", data, "--yes")
-	told(second.Epoch+1, "db1")
+	mustRun(t, "failover", "--group", "shop", "--data", data, "--yes", "--config", config)
+	third := told(second.Epoch+1, "db1")
 	writes(pair.Nodes[0].Port)
 	if !kept(pair.Nodes[0]) {
 		t.Errorf("%d acknowledged writes, and not all are there", len(acknowledged))
+	}
+	text2, err := os.ReadFile(ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	veto := second.Epoch - 1
+	want := fmt.Sprintf("before_switchover db1-db2 %d unknown; failed db1-db2 %d unknown; before_switchover db1-db2 %d unknown; after_promotion db1-db2 %[3]d unknown; after_switchover db1-db2 %[3]d none; "+
+		"before_failover db2- %d unknown; fence db2- %[4]d unknown; after_promotion db2-db1 %[4]d unknown; after_failover db2-db1 %[4]d ", veto, veto, second.Epoch, third.Epoch)
+	if got := strings.ReplaceAll(strings.TrimSpace(string(text2)), "\n", "; "); !strings.HasPrefix(got, want) {
+		t.Errorf("hooks ran:\n%s\nwant\n%s", got, want)
 	}
 }
