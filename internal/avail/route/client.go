@@ -265,7 +265,7 @@ func detach(c net.Conn, stalls time.Duration) (fd int, err error) {
 func (r *Router) refuse(door int, c net.Conn, no *refused) {
 	r.count(door, func(d *doorState) { d.refused++ })
 	_ = c.SetDeadline(time.Now().Add(refusalTime))
-	if _, err := c.Write(refusal(no.number, "risso route: "+no.text)); err != nil {
+	if _, err := c.Write(refusal(no.number, "risso: "+no.text)); err != nil {
 		return
 	}
 	if t, ok := c.(*net.TCPConn); ok {

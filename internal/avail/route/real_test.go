@@ -360,7 +360,7 @@ func TestHeld(t *testing.T) {
 	r.until("all are cut", func(s Status) bool { return s.Open == 0 && s.Servers[0].Cut == 1800 })
 	brief := routing(t, Options{Hold: 200 * time.Millisecond}, []*board{b}, Door{Rules: Rules{Role: Primary}})
 	brief.until("the view", func(s Status) bool { return s.Epoch == 3 })
-	if err := client(t, brief.at[0], "").PingContext(t.Context()); !errors.As(err, &no) || no.Number != errNoPlace || no.Message != "risso route: group g has no primary: it is being failed over; waited 200ms" {
+	if err := client(t, brief.at[0], "").PingContext(t.Context()); !errors.As(err, &no) || no.Number != errNoPlace || no.Message != "risso: group g has no primary: it is being failed over; waited 200ms" {
 		t.Errorf("one that waited in vain: %v", err)
 	}
 }
@@ -451,7 +451,7 @@ func TestRefusalIsRead(t *testing.T) {
 	r.until("the view", func(s Status) bool { return s.Epoch == 1 })
 	host, port, _ := net.SplitHostPort(r.at[0])
 	out, err := exec.CommandContext(t.Context(), program, "--no-defaults", "-uapp", "-h"+host, "-P"+port, "-e", "SELECT 1").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso route: group g has no primary: it is being failed over; waited 1ms") {
+	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso: group g has no primary: it is being failed over; waited 1ms") {
 		t.Errorf("the client says %q (%v)", out, err)
 	}
 	ends := routing(t, Options{}, []*board{b}, Door{Rules: Rules{Role: Primary}})
@@ -460,7 +460,7 @@ func TestRefusalIsRead(t *testing.T) {
 	go func() { told <- db.PingContext(t.Context()) }()
 	ends.until("one is held", func(s Status) bool { return s.Held == 1 })
 	ends.stop()
-	if err, n := <-told, (*driver.MySQLError)(nil); !errors.As(err, &n) || n.Number != errNoPlace || n.Message != "risso route: the router ends" {
+	if err, n := <-told, (*driver.MySQLError)(nil); !errors.As(err, &n) || n.Number != errNoPlace || n.Message != "risso: the router ends" {
 		t.Errorf("one that is held when the router ends: %v", err)
 	}
 }
