@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -271,7 +272,7 @@ func TestReplicas(t *testing.T) {
 	reads := Rules{Role: Replica, MaxLag: 5 * time.Second}
 	refuses := reads
 	refuses.Fallback = Refuse
-	r := routing(t, Options{Connect: 2 * time.Second}, []*board{b}, Door{Rules: reads}, Door{Rules: refuses})
+	r := routing(t, Options{Connect: 3 * time.Second}, []*board{b}, Door{Rules: reads}, Door{Rules: refuses}, Door{Rules: Rules{Role: Primary}})
 	for range 8 { // each keeps its connection
 		if err := client(t, r.at[0], "").PingContext(t.Context()); err != nil {
 			t.Fatal(err)
@@ -315,6 +316,17 @@ func TestReplicas(t *testing.T) {
 	r.said("q (" + q.Address + ") answers again")
 	if got := port(t, r.at[1]); got != y.Port {
 		t.Errorf("a read goes to port %d, want %d, which answers again", got, y.Port)
+	}
+	goOn = sandboxtest.Pause(t, x) // the view says that it is the primary: clients wait for it
+	done := make(chan error)
+	db := client(t, r.at[2], "timeout=4m&readTimeout=4m")
+	go func() { done <- db.PingContext(t.Context()) }()
+	r.until("the primary is down, and a client held", func(s Status) bool {
+		return s.Doors[2].Held == 1 && slices.ContainsFunc(s.Servers, func(v ServerStatus) bool { return v.Server == "p" && v.Down })
+	})
+	goOn()
+	if err := <-done; err != nil {
+		t.Errorf("a client that waited for the primary to answer: %v", err)
 	}
 }
 
