@@ -43,6 +43,8 @@ type Node struct {
 	Program Server  `json:"program"`
 	Process process `json:"process"` // its last start
 	Galera  *Galera `json:"galera,omitempty"`
+	// Namespace is the network namespace that it is in, if the sandbox has a network of its own.
+	Namespace string `json:"namespace,omitempty"`
 
 	sandbox *Sandbox
 	exited  chan struct{} // closed when the process that this one started is gone; nil for another's
@@ -86,6 +88,13 @@ func (n *Node) TCPConfig() (*mysql.Config, error) {
 	c := n.Config()
 	c.Net, c.Addr = "tcp", net.JoinHostPort(n.Host, strconv.Itoa(n.Port))
 	c.User, c.Passwd = n.sandbox.User, password
+	if n.Namespace != "" {
+		clients, err := n.sandbox.Network.Place(Clients)
+		if err != nil {
+			return nil, err
+		}
+		c.DialFunc = clients.Dial
+	}
 	return c, nil
 }
 
@@ -106,7 +115,10 @@ func (n *Node) Start(ctx context.Context, args ...string) error {
 	if n.refresh() != StateStopped {
 		return nil
 	}
-	ports := []int{n.Port}
+	var ports []int
+	if n.Namespace == "" {
+		ports = append(ports, n.Port)
+	}
 	if n.Galera != nil {
 		ports = append(ports, n.Galera.Port, n.Galera.ISTPort, n.Galera.SSTPort)
 	}
@@ -118,6 +130,15 @@ func (n *Node) Start(ctx context.Context, args ...string) error {
 		defer hold.release()
 	}
 	return n.start(ctx, args...)
+}
+
+// StartClosed starts the server like Start, but closed to clients who write, whatever its configuration says: so a group's servers have to come back.
+func (n *Node) StartClosed(ctx context.Context) error {
+	r, err := recipeFor(n.Program)
+	if err != nil {
+		return err
+	}
+	return n.Start(ctx, dashed(r.readOnly)...)
 }
 
 // start runs the program and waits until it answers. The caller holds the port.
@@ -190,7 +211,12 @@ func (n *Node) launch(args []string) error {
 	if fi, err := os.Stat(n.ErrorLog); err == nil {
 		n.logged = int(fi.Size())
 	}
-	if err := cmd.Start(); err != nil {
+	if n.sandbox.Clock {
+		if err := n.ownClock(cmd); err != nil {
+			return err
+		}
+	}
+	if err := inNamespace(n.Namespace, cmd.Start); err != nil {
 		return err
 	}
 	exited := make(chan struct{})

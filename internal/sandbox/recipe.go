@@ -14,8 +14,8 @@ import (
 // before there is anything to ask.
 
 // recipe is how the servers of one family, from one version on, are made. In
-// statements, {user}, {password}, {native} (its hash of mysql_native_password)
-// and {port} are replaced by what is only known later.
+// statements, {user}, {password}, {native} (its hash of mysql_native_password),
+// {host} and {port} are replaced by what is only known later.
 type recipe struct {
 	families []Family
 	from     fleet.Version // the first version that it fits
@@ -28,6 +28,14 @@ type recipe struct {
 	redo     []string // the [mysqld] section that keeps the redo log small: each node gets a copy of it
 	settings []string // the rest of it, for every node, after common
 	readOnly []string // the same, of replicas only
+
+	// semiSync are settings of every node by which it may be either side of semi-synchronous replication without a time-out, and semiSource are the statements
+	// that make the primary wait for acknowledgements.
+	semiSync   []string
+	semiSource []string
+
+	// slowClock says that a server with a clock of its own is too slow to be of use: it asks for the time too often.
+	slowClock bool
 
 	// takeOver lets root in without a password on data that came from elsewhere, and quiet keeps that data from acting by
 	// itself: the settings of a server that is started on it.
@@ -45,7 +53,6 @@ type recipe struct {
 // so that any node can be promoted.
 var common = []string{
 	"skip-name-resolve",
-	"bind-address=127.0.0.1",
 	"log_bin=binlog",
 	"relay_log=relay",
 	"sync_binlog=1",
@@ -75,6 +82,9 @@ func mysqlRecipes() []recipe {
 		// mysqlx would listen on one more port; log_slave_updates is the default.
 		settings: append(gtid, "mysqlx=OFF", "slave_net_timeout=10"),
 		readOnly: []string{"read_only=ON", "super_read_only=ON"},
+		semiSync: []string{"plugin-load-add=semisync_master.so", "plugin-load-add=semisync_slave.so", "loose_rpl_semi_sync_slave_enabled=ON",
+			"loose_rpl_semi_sync_master_wait_point=AFTER_SYNC", "loose_rpl_semi_sync_master_timeout=4294967295"},
+		semiSource: []string{"SET GLOBAL rpl_semi_sync_master_enabled=ON"},
 		// AS '' and not BY '': no password policy of the data looks at it.
 		takeOver: []string{
 			"CREATE USER IF NOT EXISTS 'root'@'localhost'",
@@ -85,7 +95,7 @@ func mysqlRecipes() []recipe {
 		// The server writes the hash, not the password, to its binary log.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED WITH caching_sha2_password BY '{password}'", grantAll, createTest},
 		follow: []string{
-			"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1, GET_MASTER_PUBLIC_KEY=1",
+			"CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1, GET_MASTER_PUBLIC_KEY=1",
 			"START SLAVE",
 		},
 		position: "SELECT @@GLOBAL.gtid_executed",
@@ -97,7 +107,7 @@ func mysqlRecipes() []recipe {
 	mysql8023 := mysql80
 	mysql8023.from = 80023
 	mysql8023.follow = []string{
-		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
+		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
 		"START REPLICA",
 	}
 	mysql8023.status = "SHOW REPLICA STATUS"
@@ -107,6 +117,10 @@ func mysqlRecipes() []recipe {
 	mysql8030.from = 80030
 	mysql8030.redo = []string{"innodb_redo_log_capacity=64M"}
 	mysql8030.settings = append(gtid, "mysqlx=OFF", "replica_net_timeout=10")
+	mysql8030.semiSync = []string{"plugin-load-add=semisync_source.so", "plugin-load-add=semisync_replica.so", "loose_rpl_semi_sync_replica_enabled=ON",
+		"loose_rpl_semi_sync_source_wait_point=AFTER_SYNC", "loose_rpl_semi_sync_source_timeout=4294967295"}
+	mysql8030.slowClock = true
+	mysql8030.semiSource = []string{"SET GLOBAL rpl_semi_sync_source_enabled=ON"}
 	mysql8030.quiet = append([]string{"skip_replica_start=ON"}, mysql80.quiet[1:]...) // the new word came with 8.0.26
 
 	mysql57 := mysql80
@@ -122,7 +136,7 @@ func mysqlRecipes() []recipe {
 	mysql57.quiet = []string{"skip_slave_start=ON", "event_scheduler=OFF"}
 	mysql57.account = []string{"CREATE USER {user}@'%' IDENTIFIED WITH mysql_native_password AS '{native}'", grantAll, createTest}
 	mysql57.follow = []string{
-		"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
+		"CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
 		"START SLAVE",
 	}
 	return []recipe{mysql8030, mysql8023, mysql80, mysql57}
@@ -136,9 +150,11 @@ func mariadbRecipe() recipe {
 		// The installer makes root without a password for TCP as well.
 		extraSQL: "DELETE FROM mysql.global_priv WHERE NOT (User='root' AND Host='localhost' OR User='mariadb.sys');\n" +
 			"DELETE FROM mysql.proxies_priv WHERE Host<>'localhost';\n",
-		redo:     []string{"innodb_log_file_size=32M"},
-		settings: []string{"binlog_format=ROW", "log_slave_updates=ON", "gtid_strict_mode=ON", "slave_net_timeout=10"},
-		readOnly: []string{"read_only=ON"},
+		redo:       []string{"innodb_log_file_size=32M"},
+		settings:   []string{"binlog_format=ROW", "log_slave_updates=ON", "gtid_strict_mode=ON", "slave_net_timeout=10"},
+		readOnly:   []string{"read_only=ON"},
+		semiSync:   []string{"rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_wait_point=AFTER_SYNC", "rpl_semi_sync_master_timeout=4294967295"},
+		semiSource: []string{"SET GLOBAL rpl_semi_sync_master_enabled=ON"},
 		takeOver: []string{
 			"CREATE OR REPLACE USER 'root'@'localhost' IDENTIFIED BY PASSWORD ''",
 			"GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION",
@@ -147,7 +163,7 @@ func mariadbRecipe() recipe {
 		// The hash, because this server writes the statement to its binary log as it is.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED BY PASSWORD '{native}'", grantAll, createTest},
 		follow: []string{
-			"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1",
+			"CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1",
 			"START SLAVE",
 		},
 		position: "SELECT @@GLOBAL.gtid_binlog_pos",

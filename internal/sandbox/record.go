@@ -294,6 +294,18 @@ func (s *Sandbox) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.Name, err)
 	}
+	for _, n := range s.Nodes {
+		if s.Disk > 0 {
+			if err := errors.Join(n.Fast(), n.unmount()); err != nil {
+				return fmt.Errorf("sandbox %s: %w", s.Name, err)
+			}
+		}
+	}
+	if s.Network != nil {
+		if err := s.Network.remove(ctx); err != nil {
+			return fmt.Errorf("sandbox %s: remove its network: %w", s.Name, err)
+		}
+	}
 	if s.SocketDir != "" {
 		if err := removeSocketDir(s.SocketDir); err != nil {
 			return fmt.Errorf("sandbox %s: remove its sockets: %w", s.Name, err)

@@ -61,6 +61,15 @@ type Options struct {
 	Replicas int      // replicas of a replication topology (0: 2); nodes besides the first of a Galera cluster (0: 2)
 	Settings []string // "key=value" for the [mysqld] section of every node
 
+	// SemiSync lets the primary of a replication topology wait, without a time-out, until a replica has what it acknowledges. Who promotes a replica switches that on
+	// there.
+	SemiSync bool
+	// Network puts each node into a network namespace of its own; Disk, in bytes, gives each a file system of its own, and Clock a clock of its own, which can
+	// jump (by libfaketime). For faults that harm nothing else; the first two need root.
+	Network bool
+	Disk    int64
+	Clock   bool
+
 	// Find finds the servers. Nil: the function Find, which asks each program on this machine for its version.
 	Find func(ctx context.Context, spec string) (Server, error)
 
@@ -90,6 +99,11 @@ type Sandbox struct {
 
 	// SocketDir is a second folder for the sockets, used if the path of Dir is too long for them. Down removes it.
 	SocketDir string `json:"socket_dir,omitempty"`
+	// Network, Disk and Clock are what faults need; see Options.
+	Network *Network `json:"network,omitempty"`
+	Disk    int64    `json:"disk,omitempty"`  // bytes of each node's own file system
+	Clock   bool     `json:"clock,omitempty"` // each node has a clock of its own
+
 	// Ready is false in the record until Up has finished.
 	Ready bool `json:"ready"`
 

@@ -38,12 +38,16 @@ type plan struct {
 	settings          []string
 	password          string
 	data              func(context.Context, string) ([]string, error) // nil: an empty server
+	network, clock    bool
+	semiSync          bool
+	disk              int64
 	timeout, answer   time.Duration
 	progress          func(string)
 }
 
 func newPlan(ctx context.Context, o Options) (*plan, error) {
-	p := &plan{name: o.Name, topology: o.Topology, settings: slices.Clone(o.Settings), timeout: o.StartTimeout, answer: o.AnswerTimeout, progress: o.Progress, data: o.Data}
+	p := &plan{name: o.Name, topology: o.Topology, settings: slices.Clone(o.Settings), timeout: o.StartTimeout, answer: o.AnswerTimeout, progress: o.Progress, data: o.Data,
+		network: o.Network, disk: o.Disk, clock: o.Clock, semiSync: o.SemiSync}
 	p.password = strings.ToLower(rand.Text()) // letters and digits: no statement has to quote it
 	if p.topology == "" {
 		p.topology = TopologySingle
@@ -74,6 +78,12 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	count, err := nodeCount(o)
 	if err != nil {
 		return nil, err
+	}
+	if p.semiSync && p.topology != TopologyReplication {
+		return nil, fault.New(fault.Usage, "use --topology replication", errors.New("semi-synchronous replication without replicas"))
+	}
+	if (p.network || p.disk > 0 || p.clock) && (p.topology == TopologyGalera || p.data != nil) {
+		return nil, fault.New(fault.Usage, "leave those options out", errors.New("a Galera cluster, or a server on given data, with a network, disks or a clock of its own"))
 	}
 	if p.data != nil && count != 1 {
 		return nil, fault.New(fault.Usage, "a single server can be started on it", fmt.Errorf("%d nodes on given data", count))
@@ -173,6 +183,10 @@ func (p *plan) sandbox(root, name string) *Sandbox {
 		State: StateStarting, User: account, timeout: p.timeout, answer: p.answer, progress: p.progress,
 	}
 	names := p.nodeNames()
+	s.Disk, s.Clock = p.disk, p.clock
+	if p.network {
+		s.Network = plannedNetwork(s.Dir, names)
+	}
 	for i, b := range p.servers {
 		dir := filepath.Join(s.Dir, names[i])
 		s.Nodes = append(s.Nodes, &Node{
@@ -180,6 +194,10 @@ func (p *plan) sandbox(root, name string) *Sandbox {
 			Socket: filepath.Join(dir, "mysqld.sock"), Datadir: filepath.Join(dir, "data"), State: StateStopped,
 			DefaultsFile: filepath.Join(dir, "client.cnf"), ErrorLog: filepath.Join(dir, "error.log"), Program: b.server, sandbox: s,
 		})
+		if s.Network != nil {
+			place, n := s.Network.Places[len(s.Network.Places)-len(names)+i], s.Nodes[i]
+			n.Host, n.Namespace, n.Port = place.Address, place.Namespace, networkPort
+		}
 	}
 	if slices.ContainsFunc(s.Nodes, func(n *Node) bool { return len(n.Socket) > socketLimit }) {
 		s.SocketDir = filepath.Join("/tmp", socketDirPrefix+strings.ToLower(rand.Text()))
@@ -236,6 +254,11 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 			return fmt.Errorf("create a folder for sockets: %w", err)
 		}
 	}
+	if s.Network != nil {
+		if err := s.Network.make(ctx); err != nil {
+			return err
+		}
+	}
 	if p.data != nil {
 		return s.bringUpOn(ctx, p)
 	}
@@ -259,6 +282,9 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 		err = s.startCluster(ctx, p)
 	} else {
 		err = s.startNodes(ctx, p)
+	}
+	if err == nil && p.semiSync { // not before the replicas follow: they need the account, which would wait for them
+		err = s.Primary().runRecipe(ctx, p.servers[0].recipe.semiSource)
 	}
 	if err != nil {
 		return err
@@ -338,6 +364,9 @@ func (n *Node) prepare(ctx context.Context, template string) error {
 	if err := os.MkdirAll(filepath.Join(n.dir(), "tmp"), 0o700); err != nil {
 		return err
 	}
+	if err := n.makeDisk(ctx); err != nil {
+		return err
+	}
 	return copyTree(ctx, n.Datadir, template, false)
 }
 
@@ -365,17 +394,22 @@ func (n *Node) tellStarted(start time.Time) {
 }
 
 func (n *Node) startOnFreePort(ctx context.Context, p *plan, b build) error {
-	hold, err := freePort()
-	if err != nil {
-		return fmt.Errorf("node %s: %w", n.Name, err)
+	if n.Namespace == "" { // else all ports of its own are free
+		hold, err := freePort()
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		defer hold.release()
+		n.sandbox.mu.Lock()
+		n.Port = hold.Port
+		n.sandbox.mu.Unlock()
 	}
-	defer hold.release()
-	n.sandbox.mu.Lock()
-	n.Port = hold.Port
-	n.sandbox.mu.Unlock()
 	lines := slices.Concat(b.recipe.redo, b.recipe.settings)
 	if n.Role == RoleReplica {
 		lines = append(lines, b.recipe.readOnly...)
+	}
+	if p.semiSync {
+		lines = append(lines, b.recipe.semiSync...)
 	}
 	if err := n.writeConfig(p, lines); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -397,7 +431,8 @@ func (n *Node) writeConfig(p *plan, lines []string) error {
 		"log-error=" + n.ErrorLog,
 		"tmpdir=" + tmp,
 		"secure-file-priv=" + tmp,
-		fmt.Sprintf("server_id=%d", n.Port), // a number that no other node on this machine has
+		fmt.Sprintf("server_id=%d", n.serverID()),
+		"bind-address=" + n.Host,
 		"report_host=" + n.Host,
 		fmt.Sprintf("report_port=%d", n.Port),
 	}
@@ -417,11 +452,19 @@ func (n *Node) writeConfig(p *plan, lines []string) error {
 	return os.WriteFile(n.DefaultsFile, []byte(client), 0o600)
 }
 
+// serverID is a number that no other node has: on this machine, or, in a network of its own, there.
+func (n *Node) serverID() int {
+	if n.Namespace == "" {
+		return n.Port
+	}
+	return 1 + slices.Index(n.sandbox.Nodes, n)
+}
+
 // fill puts what is known now into the statements of a recipe.
-func fill(statements []string, port int, password string) []string {
+func fill(statements []string, n *Node, password string) []string {
 	inner := sha1.Sum([]byte(password))
 	outer := sha1.Sum(inner[:])
-	r := strings.NewReplacer("{user}", account, "{password}", password, "{port}", fmt.Sprint(port),
+	r := strings.NewReplacer("{user}", account, "{password}", password, "{host}", n.Host, "{port}", fmt.Sprint(n.Port),
 		// The hash of mysql_native_password is SHA1(SHA1(password)) in hexadecimal.
 		"{native}", "*"+strings.ToUpper(hex.EncodeToString(outer[:])))
 	out := make([]string, len(statements))
@@ -443,13 +486,26 @@ func run(ctx context.Context, db *sql.DB, statements []string, password string) 
 	return nil
 }
 
+// runRecipe runs statements that need nothing filled in.
+func (n *Node) runRecipe(ctx context.Context, statements []string) error {
+	db, err := n.DB()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := run(ctx, db, statements, "\x00"); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
 func (n *Node) makeAccount(ctx context.Context, r recipe, password string) error {
 	db, err := n.DB()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	return run(ctx, db, fill(r.account, n.Port, password), password)
+	return run(ctx, db, fill(r.account, n, password), password)
 }
 
 // follow makes the node a replica and waits until it has what the primary has
@@ -468,7 +524,7 @@ func (n *Node) follow(ctx context.Context, primary *Node, r recipe, password str
 		return err
 	}
 	defer db.Close()
-	if err := run(ctx, db, fill(r.follow, primary.Port, password), password); err != nil {
+	if err := run(ctx, db, fill(r.follow, primary, password), password); err != nil {
 		return err
 	}
 	var position string

@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/agent"
+	"github.com/rissodb/risso/internal/avail/chaos"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/avail/route"
@@ -31,6 +33,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	clibench "github.com/rissodb/risso/internal/face/cli/bench"
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
+	clichaos "github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/controller"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
@@ -98,6 +101,10 @@ func answers() []answer {
 		{"advise postpone", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise silence", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
 		{"advise undo", "", reflect.TypeFor[cliadvise.DecidedAnswer]()},
+		{"chaos", "", reflect.TypeFor[chaos.Certificate]()},
+		{"chaos", "--dry-run", reflect.TypeFor[clichaos.PlanAnswer]()},
+		{"chaos heal", "", reflect.TypeFor[clichaos.HealAnswer]()},
+		{"chaos verify", "", reflect.TypeFor[clichaos.VerifyAnswer]()},
 		{"check datadir", "", reflect.TypeFor[datadir.Look]()},
 		{"check advice", "", reflect.TypeFor[check.Answer]()},
 		{"alert ack", "", reflect.TypeFor[clialert.AckAnswer]()},
@@ -186,6 +193,7 @@ func answers() []answer {
 		{"gtid where", "", reflect.TypeFor[gtid.WhereAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"agent", "--once", reflect.TypeFor[agent.Survey]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"route status", "", reflect.TypeFor[route.Status]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},

@@ -14,12 +14,14 @@ import (
 
 	"github.com/rissodb/risso/internal/face/cli/accounts"
 	"github.com/rissodb/risso/internal/face/cli/advise"
+	"github.com/rissodb/risso/internal/face/cli/agent"
 	"github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/alter"
 	"github.com/rissodb/risso/internal/face/cli/appliers"
 	"github.com/rissodb/risso/internal/face/cli/backup"
 	"github.com/rissodb/risso/internal/face/cli/bench"
 	"github.com/rissodb/risso/internal/face/cli/binlog"
+	"github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/checksum"
 	"github.com/rissodb/risso/internal/face/cli/controller"
@@ -145,8 +147,12 @@ metric, and says in words what is going on.`,
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
 		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), route.New(s), replica.New(s), group.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
+		chaos.New(s),
 		publish.New(s),
-		sandbox.New(), accounts.New(s), serve.NewUser(s), serve.NewToken(s), serve.NewAudit(s), serve.NewConfig(s), controller.New(s), statefile.New(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		sandbox.New(), accounts.New(s), serve.NewUser(s), serve.NewToken(s), serve.NewAudit(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		agent.New(s),
+		controller.New(s),
+		statefile.New(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

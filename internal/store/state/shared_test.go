@@ -154,6 +154,15 @@ func everything(ctx context.Context, s *Store, n int) error {
 	if n%3 == 0 {
 		do(s.RevokeToken(ctx, t.ID))
 	}
+	_, err = s.AddUser(ctx, User{Name: "ann-" + name, Role: RoleChange}, "correct horse battery "+name)
+	do(err)
+	_, _, err = s.SignIn(ctx, "ann-"+name, "correct horse battery "+name, "127.0.0.1", "browser "+name)
+	do(err)
+	if n%3 == 0 {
+		if n > 0 {
+			do(s.RemoveUser(ctx, "ann-"+name))
+		}
+	}
 	d, err := s.PutDocument(ctx, Document{Kind: "group", Key: name, Body: json.RawMessage(`{"a":"é\u0000"}`), By: "ann"})
 	do(err)
 	d.Body = json.RawMessage(`{}`)

@@ -1,0 +1,342 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/chaos/ledger"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// Process is a controller that is a program of this machine, at a place of a sandbox's network.
+type Process struct {
+	Title string
+	Args  []string // the program first
+	Env   []string // besides this process's
+	Place sandbox.Place
+	Log   string // file that gets what it prints
+	// Started is called with each process that was started; may be nil.
+	Started func(pid int) error
+	// Ready waits until it works; nil: at once.
+	Ready func(ctx context.Context) error
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+}
+
+var _ Controller = (*Process)(nil)
+
+// Name is its title.
+func (p *Process) Name() string { return p.Title }
+
+// Start starts it, unless it runs.
+func (p *Process) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		return nil
+	}
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.Title, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(p.Args[0], p.Args[1:]...)
+	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for this process, which then ends that one
+	if err := p.Place.Do(cmd.Start); err != nil {
+		return fmt.Errorf("start %s: %w", p.Title, err)
+	}
+	p.cmd = cmd
+	if p.Started != nil {
+		if err := p.Started(cmd.Process.Pid); err != nil {
+			return err
+		}
+	}
+	if p.Ready == nil {
+		return nil
+	}
+	if err := p.Ready(ctx); err != nil {
+		return fmt.Errorf("start %s: %w; its log is %s", p.Title, err, p.Log)
+	}
+	return nil
+}
+
+// Kill kills it.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return nil
+	}
+	err := p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // it was killed
+	p.cmd = nil
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.Title, err)
+	}
+	return nil
+}
+
+// Lab is a sandbox with a group of servers and a controller that fails it over.
+type Lab struct {
+	Box
+	Dir   string // of all its files
+	Group string
+	Risso string // the program
+}
+
+// LabOptions say what a lab is made of.
+type LabOptions struct {
+	Dir      string // is made
+	Group    string
+	Risso    string // the program
+	Server   string // what sandbox.Find understands
+	Replicas int
+	SemiSync bool
+	Disk     int64
+	Clock    bool
+	// Alone leaves out the controller: clients wait until the primary is back.
+	Alone bool
+	Say   func(string)
+	// Started is called with each controller's process; may be nil.
+	Started func(pid int) error
+}
+
+// servePort is the controller's, at its place.
+const servePort = "8306"
+
+// OpenLab makes one. Whoever called it closes it, also when it failed.
+func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
+	l := &Lab{Dir: o.Dir, Group: o.Group, Risso: o.Risso}
+	s, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(o.Dir, "servers"), Name: "chaos", Servers: []string{o.Server}, Topology: sandbox.TopologyReplication,
+		// Replicas notice within seconds that a primary sends nothing any more: controllers ask them. They apply in parallel, as servers in production do.
+		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4", "loose_slave_parallel_threads=4"},
+		Replicas: o.Replicas, SemiSync: o.SemiSync, Network: true, Disk: o.Disk, Clock: o.Clock, Progress: o.Say})
+	if err != nil {
+		return l, err
+	}
+	l.Sandbox = s
+	if err := l.Prepare(ctx); err != nil || o.Alone {
+		return l, err
+	}
+	return l, l.control(ctx, o)
+}
+
+// control makes the group and starts its controller.
+func (l *Lab) control(ctx context.Context, o LabOptions) error {
+	place, err := l.Sandbox.Network.Place(sandbox.Control)
+	if err != nil {
+		return err
+	}
+	config, data := filepath.Join(l.Dir, "risso.json"), filepath.Join(l.Dir, "controller")
+	if err := l.writeConfig(config); err != nil {
+		return err
+	}
+	args := []string{"group", "create", l.Group, "--config", config, "--all", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
+	if o.SemiSync {
+		args = append(args, "--semi-sync")
+	}
+	if _, err := l.risso(ctx, args...); err != nil {
+		return err
+	}
+	address := net.JoinHostPort(place.Address, servePort)
+	text, err := l.risso(ctx, "token", "create", "chaos", "--output", "json")
+	if err != nil {
+		return err
+	}
+	var token struct{ Token string }
+	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Token == "" {
+		return fmt.Errorf("risso token create: %w", errors.Join(err, errors.New("it gives no token")))
+	}
+	where := l.asks("http://"+address+"/primary?group="+url.QueryEscape(l.Group), token.Token)
+	p := &Process{Title: "controller", Args: []string{l.Risso, "serve", "--config", config, "--data", data, "--no-host", "--listen", address, "--failover", "auto"},
+		Place: place, Started: o.Started, Log: filepath.Join(l.Dir, "controller.log"), Ready: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it tells no primary after a minute"))
+			defer cancel()
+			for {
+				if _, err := where(ctx); err == nil {
+					return nil
+				} else if ctx.Err() != nil {
+					return errors.Join(context.Cause(ctx), err)
+				}
+				_ = delay.For(ctx, 50*time.Millisecond)
+			}
+		}}
+	l.Where, l.Controllers = where, []Controller{p}
+	return p.Start(ctx)
+}
+
+// Tend rebuilds members that the group keeps out because of transactions that only they have.
+func (l *Lab) Tend(ctx context.Context) (rebuilt []string, err error) {
+	if l.Where == nil {
+		return nil, nil
+	}
+	text, err := l.risso(ctx, "group", "show", l.Group, "--output", "json")
+	if err != nil {
+		return nil, err
+	}
+	var a struct{ Groups []group.Group }
+	if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Groups) != 1 {
+		return nil, fmt.Errorf("risso group show: %w: %s", err, text)
+	}
+	for _, m := range a.Groups[0].Members {
+		if m.Status != group.Faulty || m.Errant == "" {
+			continue // one that is FAULTY otherwise is on its way back
+		}
+		if err := l.rebuild(ctx, m.Name); err != nil {
+			return rebuilt, err
+		}
+		rebuilt = append(rebuilt, m.Name)
+	}
+	return rebuilt, nil
+}
+
+// rebuild fills a member again from the primary.
+func (l *Lab) rebuild(ctx context.Context, member string) error {
+	s, err := l.Find(ctx)
+	if err != nil {
+		return err
+	}
+	primary, err := l.Sandbox.Node(s.Name)
+	if err != nil {
+		return err
+	}
+	n, err := l.Sandbox.Node(member)
+	if err != nil {
+		return err
+	}
+	if err := n.Reseed(ctx, primary); err != nil {
+		return err
+	}
+	for _, status := range []group.Status{group.Spare, group.Secondary} {
+		if _, err := l.risso(ctx, "group", "set-status", l.Group, member, string(status)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// risso runs a command about the group where the controller is.
+func (l *Lab) risso(ctx context.Context, args ...string) (string, error) {
+	place, err := l.Sandbox.Network.Place(sandbox.Control)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, l.Risso, append(args, "--data", filepath.Join(l.Dir, "controller"))...)
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := place.Do(cmd.Start); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("risso %s: %w: %s", strings.Join(args[:2], " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
+}
+
+// writeConfig writes what risso serve watches. The password is in the nodes' own option files.
+func (l *Lab) writeConfig(path string) error {
+	type server struct {
+		Name         string `json:"name"`
+		DSN          string `json:"dsn"`
+		DefaultsFile string `json:"defaults_file"`
+	}
+	var c struct {
+		Servers []server `json:"servers"`
+	}
+	for _, n := range l.Sandbox.Nodes {
+		c.Servers = append(c.Servers, server{n.Name, fmt.Sprintf("%s@tcp(%s)/", l.Sandbox.User, address(n)), n.DefaultsFile})
+	}
+	text, err := json.MarshalIndent(c, "", " ")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the controller's configuration: %w", err)
+	}
+	return nil
+}
+
+// asks returns how clients ask the controller where the primary is.
+func (l *Lab) asks(address, token string) func(context.Context) (ledger.Server, error) {
+	place, err := l.Sandbox.Network.Place(sandbox.Clients)
+	if err != nil {
+		return func(context.Context) (ledger.Server, error) { return ledger.Server{}, err }
+	}
+	client := &http.Client{Transport: bearer{&http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}, token}}
+	return func(ctx context.Context) (ledger.Server, error) { return AskPrimary(ctx, client, address) }
+}
+
+// bearer adds a token to each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip is http.RoundTripper's.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// AskPrimary asks risso serve for the primary of a group: the address is that of /primary?group=NAME.
+func AskPrimary(ctx context.Context, client *http.Client, address string) (ledger.Server, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return ledger.Server{}, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return ledger.Server{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return ledger.Server{}, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return ledger.Server{}, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	var a struct {
+		Server  string `json:"server"`
+		Address string `json:"address"`
+		Epoch   uint64 `json:"epoch"`
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return ledger.Server{}, fmt.Errorf("%s: %w", address, err)
+	}
+	if a.Address == "" {
+		return ledger.Server{}, errors.New("there is no primary")
+	}
+	return ledger.Server{Name: a.Server, Address: a.Address, Epoch: a.Epoch}, nil
+}
+
+// Close ends the controllers. The servers go down, too, and with them their data, unless they are to be kept.
+func (l *Lab) Close(ctx context.Context, keep bool) error {
+	var errs []error
+	for _, c := range l.Controllers {
+		errs = append(errs, c.Kill())
+	}
+	if l.Sandbox != nil && !keep {
+		errs = append(errs, l.Sandbox.Down(ctx))
+	}
+	return errors.Join(errs...)
+}
