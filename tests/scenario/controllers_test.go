@@ -174,7 +174,7 @@ func TestControllers(t *testing.T) {
 	delete(look, leader)
 	holdAlike(left, 4)
 	await(t, "the loss is told", func() bool {
-		_, body, _ := left[0].request(t, http.MethodGet, "/api/fleet", url.Values{}, bearer(act))
+		_, body, _ := left[0].request(t, http.MethodGet, "/api/self", url.Values{}, bearer(act))
 		return strings.Contains(string(body), "observer.controller")
 	})
 	lost.start(t)
