@@ -35,6 +35,7 @@ import (
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	clichaos "github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/face/cli/controller"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
@@ -53,6 +54,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	clisemisync "github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	"github.com/rissodb/risso/internal/face/cli/statefile"
 	clitopology "github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
@@ -216,6 +218,15 @@ func answers() []answer {
 		{"sandbox start", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"controller init", "", reflect.TypeFor[controller.Answer]()},
+		{"controller invite", "", reflect.TypeFor[controller.Answer]()},
+		{"controller join", "", reflect.TypeFor[controller.Answer]()},
+		{"controller lead", "", reflect.TypeFor[controller.Answer]()},
+		{"controller leave", "", reflect.TypeFor[controller.Answer]()},
+		{"controller list", "", reflect.TypeFor[controller.ListAnswer]()},
+		{"controller remove", "", reflect.TypeFor[controller.Answer]()},
+		{"state backup", "", reflect.TypeFor[statefile.Answer]()},
+		{"state restore", "", reflect.TypeFor[statefile.Answer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
 		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},
