@@ -9,6 +9,15 @@ import (
 	"syscall"
 )
 
+// WaitForReplicas lets a node that was promoted wait until a replica has what it acknowledges, as the primary of a sandbox with SemiSync does.
+func (n *Node) WaitForReplicas(ctx context.Context) error {
+	r, err := recipeFor(n.Program)
+	if err != nil {
+		return err
+	}
+	return n.runRecipe(ctx, r.semiSource)
+}
+
 // Reseed throws away what a node of a replication topology has, and lets it get everything again from a primary, whose binary logs go back to the beginning. The node
 // comes back closed to clients. Settings that a data directory has for good have to be the usual ones.
 func (n *Node) Reseed(ctx context.Context, primary *Node) error {
