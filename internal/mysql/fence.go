@@ -77,27 +77,28 @@ func AwaitsLock(state string) bool {
 	return state == "Waiting for global read lock" || state == "Waiting for commit lock" || state == "Waiting for backup lock"
 }
 
-// PassReadOnly are the privileges with which an account writes though read_only is ON; none where that can be closed to all. Sources: MySQL manual, "super_read_only"; MariaDB documentation,
-// "GRANT" (10.5.2 parted READ ONLY ADMIN from SUPER, which was enough until 10.11.0).
-func (s Server) PassReadOnly() []string {
-	switch {
-	case s.HasSuperReadOnly():
-		return nil
-	case s.AtLeast(fleet.Never, 101100):
-		return []string{"READ ONLY ADMIN"}
-	case s.AtLeast(fleet.Never, 100502):
-		return []string{"READ ONLY ADMIN", "SUPER"}
-	case s.atLeast(80000):
-		return []string{"CONNECTION_ADMIN", "SUPER"}
-	}
-	return []string{"SUPER"}
-}
-
 // Bits of "access" in mysql.global_priv. Source: sql/privilege.h of MariaDB, whose numbers stay.
 const (
 	superBit         = 1 << 15
 	readOnlyAdminBit = 1 << 33
 )
+
+// fencePrivileges are what fencing needs; PERSIST_RO_VARIABLES_ADMIN is for SET PERSIST_ONLY. On MySQL those of an account that has SYSTEM_USER are ended by such a one only. Sources: MySQL manual, "Privileges Provided by MySQL"; MariaDB's GRANT,
+// "Global Privileges".
+func (s Server) fencePrivileges() []string {
+	list := []string{"PROCESS", s.ReplicaPrivilege()}
+	switch {
+	case s.AtLeast(fleet.Never, 100502): // SUPER: event_scheduler
+		return append(list, "CONNECTION ADMIN", "READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "RELOAD", "SUPER")
+	case s.MariaDB():
+		return append(list, "SUPER", "RELOAD")
+	case s.atLeast(80016):
+		return append(list, "CONNECTION_ADMIN", "SYSTEM_VARIABLES_ADMIN", "PERSIST_RO_VARIABLES_ADMIN", "SYSTEM_USER")
+	case s.atLeast(80001):
+		return append(list, "CONNECTION_ADMIN", "SYSTEM_VARIABLES_ADMIN", "PERSIST_RO_VARIABLES_ADMIN")
+	}
+	return append(list, "SUPER")
+}
 
 // Writers are the accounts that write though read_only is ON, sorted, those among them that do so by a role. An account that may not read the schema mysql gets an error of
 // ClassPrivilege.
@@ -169,4 +170,77 @@ func privileged(priv string) (is, locked, role bool, err error) {
 	err = json.Unmarshal([]byte(priv), &p)
 	const parted = 101100 // from here on SUPER is not enough; who had it before keeps both
 	return p.Access&readOnlyAdminBit != 0 || p.Access&superBit != 0 && p.Version < parted, p.Locked, p.Role, err
+}
+
+// Start is with which value of a variable a server would be started next.
+type Start struct {
+	Value string
+	From  string // where that stands, in words
+	Known bool   // the server tells
+}
+
+// StartOf learns that of a variable with the value it has now. What was set since the server was started hides what stands in its option files: then it is not known. Sources: MySQL
+// manual, "The Performance Schema variables_info Table" and "Persisted System Variables" (these are read last); MariaDB documentation, "Information Schema SYSTEM_VARIABLES Table".
+func StartOf(ctx context.Context, c *Conn, name, value string) (Start, error) {
+	kept, is, err := KeptSetting(ctx, c, name)
+	if err != nil || is {
+		return Start{kept, "what the server keeps itself (SET PERSIST)", is}, err
+	}
+	origin, path, err := originOf(ctx, c, name)
+	switch {
+	case err != nil || origin == "" || origin == setSince:
+		return Start{}, err
+	case origin == byDefault:
+		return Start{value, "nothing says otherwise", true}, nil
+	case path == "":
+		path = "the command line"
+	}
+	return Start{value, path, true}, nil
+}
+
+// SinceStart reports whether a variable has the value with which the server was started, by a file or its command line; false also if the server does not tell.
+func SinceStart(ctx context.Context, c *Conn, name string) (bool, error) {
+	origin, _, err := originOf(ctx, c, name)
+	return err == nil && origin != "" && origin != setSince && origin != byDefault, err
+}
+
+// What originOf says.
+const (
+	setSince  = "set"
+	byDefault = "default"
+)
+
+// originOf is where the value of a variable comes from, and the file that has it; "" if the server does not tell.
+func originOf(ctx context.Context, c *Conn, name string) (origin, path string, err error) {
+	query := ""
+	switch {
+	case c.Server.KeepsSettings():
+		query = "SELECT /* risso: where does it come from? */ VARIABLE_SOURCE AS o, VARIABLE_PATH AS p FROM performance_schema.variables_info WHERE VARIABLE_NAME = "
+	case c.Server.AtLeast(fleet.Never, 100500):
+		query = "SELECT /* risso: where does it come from? */ GLOBAL_VALUE_ORIGIN AS o, GLOBAL_VALUE_PATH AS p FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = "
+	default:
+		return "", "", nil
+	}
+	rows, err := c.Maps(ctx, query+Literal(name))
+	if err != nil || len(rows) == 0 {
+		return "", "", err
+	}
+	switch origin := rows[0]["o"]; origin {
+	case "DYNAMIC", "SQL":
+		return setSince, "", nil
+	case "COMPILED", "COMPILE-TIME":
+		return byDefault, "", nil
+	default:
+		return origin, rows[0]["p"], nil
+	}
+}
+
+// TailLines are lines of an option file with which a server that crashed as a primary throws away, when it is started, what it had written to its binary log and no replica acknowledged; none where
+// it cannot do that. Source: MariaDB documentation, "Semisynchronous Replication", "init-rpl-role" (10.6.19, 10.11.9 and later take it together with
+// rpl_semi_sync_slave_enabled).
+func (s Server) TailLines() []string {
+	if !s.AtLeast(fleet.Never, 100600) {
+		return nil
+	}
+	return []string{"init_rpl_role = SLAVE", "rpl_semi_sync_slave_enabled = ON"}
 }

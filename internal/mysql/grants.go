@@ -22,11 +22,12 @@ const (
 	JobTopology Job = "topology"
 	JobRestore  Job = "restore"
 	JobBench    Job = "bench"
+	JobAgent    Job = "agent"
 )
 
 // Jobs are all of them, in the order in which help lists them.
 func Jobs() []Job {
-	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobTopology, JobRestore, JobBench}
+	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobTopology, JobRestore, JobBench, JobAgent}
 }
 
 // privileges of an account on all of a schema, or of the server.
@@ -130,6 +131,15 @@ func (s Server) needs(j Job, schema string) []privileges {
 		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.ReplicaPrivilege(), s.ListReplicasPrivilege(), "INSERT", "DELETE", s.LogsPrivilege(), s.formatPrivilege())}
 	case JobRestore:
 		return []privileges{everywhere(allPrivileges)}
+	case JobAgent:
+		list := []privileges{everywhere(s.fencePrivileges()...)}
+		if s.KeepsSettings() {
+			list = append(list, performance)
+		}
+		if !s.CanBeClosedToAll() { // who can write though it is read-only
+			list = append(list, privileges{"mysql", []string{"SELECT"}})
+		}
+		return list
 	case JobBench:
 		return []privileges{{schema, []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "INDEX", "ALTER"}}, everywhere("PROCESS")}
 	}

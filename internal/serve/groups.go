@@ -40,7 +40,9 @@ func withMembers(ctx context.Context, f config.Flags, set *config.Settings, fact
 		}
 		for _, m := range g.Members {
 			t, err := access.Target(m.Name)
-			if err != nil || slices.ContainsFunc(set.Servers, func(w config.Watched) bool { return w.Target.Address() == t.Address() || w.Target.Address() == m.Address }) {
+			if err != nil || slices.ContainsFunc(set.Servers, func(w config.Watched) bool {
+				return w.Target.Address() == t.Address() || w.Target.Address() == m.Address
+			}) {
 				continue
 			}
 			set.Servers = append(set.Servers, member(set.Servers, g.Name, m.Name, t))

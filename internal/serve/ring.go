@@ -26,7 +26,7 @@ func (w *watch) newDesk(ctx context.Context, c config.Alerts, facts *state.Store
 		return nil, err
 	}
 	desk, err := alerts.New(ctx, alerts.Options{Facts: facts, Policy: c.Policy, Receivers: receivers, Permanent: tell.IsPermanent, Partly: tell.IsPartly, Wait: tell.WaitOf,
-		Instances: w.instances, Because: w.because, Last: w.lastHeld, Event: w.Event, Did: w.did(facts), Logger: w.logger,
+		Instances: w.instances, Because: w.because, Last: w.lastHeld, Event: w.Event, Did: w.did(facts), Lead: w.lead, Logger: w.logger,
 		Chart: func(a *alert.Alert) *alert.Chart {
 			cctx, cancel := context.WithTimeout(ctx, chartPatience)
 			defer cancel()

@@ -31,7 +31,9 @@ import (
 	"github.com/rissodb/risso/internal/serve/failover"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/serve/publishing"
 	"github.com/rissodb/risso/internal/serve/topology"
+	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/events"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/series/mapped"
@@ -61,8 +63,10 @@ type Parts struct {
 	Topology   *topology.Room
 	Rules      *own.Rules
 	Health     *health.Desk
-	Views      *publish.Board // where the clients of groups go
+	Views      *publish.Board   // where the clients of groups go
+	Publishing *publishing.Room // tells others so
 	Groups     *failover.Desk
+	Lead       agree.Leadership   // whether this process acts
 	Did        func(state.Action) // takes what somebody did; it is written down when this returns
 	Logger     *slog.Logger
 }
@@ -81,14 +85,14 @@ func loggerOf(out io.Writer, verbose bool) *slog.Logger {
 
 // parts makes what the face shows, but for what rings.
 func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard) Parts {
-	p := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Logger: w.logger}
+	p := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Lead: w.lead, Logger: w.logger}
 	p.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: w.logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
 	p.Health = newHealth(set.Servers, set.NoHealth, w.trafficOf, w.logger)
 	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
 	p.Views = publish.NewBoard()
-	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Leader: func() bool { return true }, Event: w.Event, Logger: w.logger})
+	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Leader: w.lead.Leader, Event: w.Event, Logger: w.logger})
 	return p
 }
 
@@ -118,15 +122,16 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 	defer numbers.Close()
-	facts, err := state.Open(ctx, filepath.Join(set.Data, stateFile))
+	facts, err := openFacts(ctx, set, w.logger)
 	if err != nil {
 		return FolderFailure(set.Data, fmt.Errorf("open the store of facts: %w", err))
 	}
 	defer facts.Close()
-	if err := withMembers(ctx, f, &set, facts); err != nil {
+	if err := withMembers(ctx, f, &set, facts.Store); err != nil {
 		return err
 	}
 	w.share(set.Servers)
+	w.lead = facts.lead
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
@@ -140,21 +145,26 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	defer rows.close()
 
-	guard, err := protect.New(set.Servers, f.ConfigFile, facts, w.board, w.Event, w.logger)
+	guard, err := protect.New(protect.Options{Servers: set.Servers, ConfigFile: f.ConfigFile, Facts: facts.Store, Board: w.board, Event: w.Event, Lead: facts.lead, Logger: w.logger})
 	if err != nil {
 		return err
 	}
 
-	parts := w.parts(set, numbers, facts, rows, guard)
+	parts := w.parts(set, numbers, facts.Store, rows, guard)
+	if parts.Publishing, err = publishing.New(ctx, publishing.Options{Config: set.Publish, Views: parts.Views, Docs: facts, Logger: w.logger}); err != nil {
+		return err
+	}
+	defer parts.Publishing.Close()
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return facts.run(gctx) })
 	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer stopMoments() // when no collector notes any more
-		return w.run(gctx, set, numbers, facts, rows, guard, ruled)
+		return w.run(gctx, set, numbers, facts.Store, rows, guard, ruled)
 	})
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
@@ -163,7 +173,8 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
 	g.Go(func() error { return parts.Topology.Run(gctx) })
 	g.Go(func() error { return parts.Groups.Run(gctx) })
-	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts) })
+	g.Go(func() error { return parts.Publishing.Run(gctx) })
+	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts.Store) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
@@ -250,8 +261,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 }
 
 // requireToken refuses to show numbers to a network without asking who is there.
-func requireToken(ctx context.Context, set config.Settings, facts *state.Store) error {
-	if set.Open {
+func requireToken(ctx context.Context, set config.Settings, facts facts) error {
+	if set.Open || facts.node != nil { // whose tokens are those of all controllers; until it has them nobody gets in
 		return nil
 	}
 	any, err := facts.AnyAccess(ctx)

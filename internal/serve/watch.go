@@ -26,6 +26,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/sqltext"
+	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/collect"
@@ -42,6 +43,7 @@ type watch struct {
 	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
 	self   *selfMeter
 	pulse  *collect.Pulse
+	lead   agree.Leadership
 	redact bool          // keep no literals
 	begun  chan struct{} // closed when all that is watched is on the board
 	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
@@ -395,7 +397,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 	if err != nil {
 		return fmt.Errorf("write the metrics of %s: %w", s.Instance.Name, err)
 	}
-	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
+	if err := w.inventory(ctx, facts, s.Instance); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
 	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic, Wish: new(collect.Wish), Redact: w.redact}
@@ -432,7 +434,7 @@ func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.
 		h.Close()
 		return nil, "", fmt.Errorf("write the metrics of this host: %w", err)
 	}
-	if err := facts.SaveInstance(ctx, instance, time.Time{}); err != nil {
+	if err := w.inventory(ctx, facts, instance); err != nil {
 		h.Close()
 		return nil, "", fmt.Errorf("note the host: %w", err)
 	}

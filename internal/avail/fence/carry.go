@@ -108,7 +108,10 @@ func (f *fencing) endSessions(ctx context.Context) {
 		default:
 		}
 		list, fresh, rerr := f.round(ctx)
-		if err = rerr; err != nil {
+		if rerr != nil {
+			err = rerr
+		}
+		if rerr != nil && !mysql.Answered(rerr) {
 			if !closed {
 				f.closedErr = errLate
 			}
@@ -240,13 +243,19 @@ func (f *fencing) kill(ctx context.Context, list []read.Client) error {
 	return killAll(ctx, f.control, list)
 }
 
-func killAll(ctx context.Context, c *mysql.Conn, list []read.Client) error {
+func killAll(ctx context.Context, c *mysql.Conn, list []read.Client) (denied error) {
 	for _, p := range list {
-		if err := c.Exec(ctx, "KILL /* risso: this server takes no writes any more */ "+strconv.FormatInt(p.ID, 10)); err != nil && mysql.ErrorNumber(err) != errno.NoSuchThread {
-			return fmt.Errorf("end session %d of %s: %w", p.ID, p.User, err)
+		err := c.Exec(ctx, "KILL /* risso: this server takes no writes any more */ "+strconv.FormatInt(p.ID, 10))
+		if err == nil || mysql.ErrorNumber(err) == errno.NoSuchThread {
+			continue
 		}
+		err = fmt.Errorf("end session %d of %s: %w", p.ID, p.User, err)
+		if !mysql.Answered(err) {
+			return err
+		}
+		denied = err // one that has SYSTEM_USER, perhaps: the others are ended nevertheless
 	}
-	return nil
+	return denied
 }
 
 // settle does what is left when the server is read-only.

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Epoch is the one as of which the server is not the primary: Undo opens it in a higher one only.
 	Epoch uint64
+	// Unheard says that another server need not be the primary: nobody confirmed that this one is. Then Undo opens it in the same epoch, too.
+	Unheard bool
 	// Limit is how long all of it may take; 0: DefaultLimit.
 	Limit time.Duration
 	// Grace is how long what is being written may go on before sessions are ended; new writes wait meanwhile. 0: they are ended at once.
@@ -31,7 +33,7 @@ type Options struct {
 	// Hold keeps a global read lock until Release, where read_only does not hold for all accounts. Nothing is written then, not by replication either.
 	Hold bool
 	// Note is given what was there before the first change, to keep it. It is waited for a moment only: a disk that hangs must not keep the server writable.
-	Note func(State) error
+	Note func(mysql.Server, State) error
 	// Closed is called, by another goroutine perhaps, as soon as nobody can write any more: sessions may still be being ended. nil: nobody wants to know so soon.
 	Closed func()
 }
@@ -59,6 +61,7 @@ type Result struct {
 	Server  string        `json:"server"`
 	Epoch   uint64        `json:"epoch"`
 	Proven  bool          `json:"proven"`            // no client can write
+	Closed  bool          `json:"closed"`            // ordinary accounts cannot
 	By      string        `json:"by"`                // what proves that, or why it is not proven
 	Ended   int           `json:"ended"`             // sessions
 	Waited  int           `json:"waited,omitempty"`  // of these, whose commits waited for a semi-synchronous replica: they are in the binary log, and nobody was told so
@@ -69,11 +72,19 @@ type Result struct {
 	Steps   []Step        `json:"steps"`
 	State   State         `json:"state"` // what was there before
 	Took    time.Duration `json:"took_ns"`
+
+	mu      sync.Mutex
 	holding *mysql.Conn
 }
 
-// Release gives the global read lock up that Options.Hold keeps.
+// Release gives the global read lock up that Options.Hold keeps. It may be called from any goroutine, as those below.
 func (r *Result) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.release()
+}
+
+func (r *Result) release() {
 	if r.holding != nil {
 		_ = r.holding.Close()
 		r.holding = nil
@@ -81,15 +92,21 @@ func (r *Result) Release() {
 }
 
 // Holds reports whether a global read lock is kept.
-func (r *Result) Holds() bool { return r.holding != nil }
+func (r *Result) Holds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holding != nil
+}
 
 // Holding makes sure that the global read lock is still kept: the session that has it may have been ended.
 func (r *Result) Holding(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.holding == nil {
 		return false
 	}
 	if err := r.holding.Exec(ctx, "SELECT /* risso: is the lock still held? */ 1"); err != nil {
-		r.Release()
+		r.release()
 	}
 	return r.holding != nil
 }
@@ -185,7 +202,7 @@ func (f *fencing) note(ctx context.Context) {
 	}
 	done := make(chan error, 1)
 	began := time.Now()
-	go func() { done <- f.o.Note(f.result.State) }()
+	go func() { done <- f.o.Note(f.control.Server, f.result.State) }()
 	late, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	select {

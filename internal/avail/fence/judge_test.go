@@ -38,3 +38,16 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestOpens: a server is opened in a higher epoch, or in the same if nobody said that another is the primary.
+func TestOpens(t *testing.T) {
+	for _, c := range []struct {
+		was   State
+		epoch uint64
+		opens bool
+	}{{State{Epoch: 5}, 4, false}, {State{Epoch: 5}, 5, false}, {State{Epoch: 5}, 6, true}, {State{Unheard: true}, 0, true}, {State{Epoch: 5, Unheard: true}, 5, true}, {State{Epoch: 5, Unheard: true}, 4, false}} {
+		if c.was.Opens(c.epoch) != c.opens {
+			t.Errorf("%+v in epoch %d: want %t", c.was, c.epoch, c.opens)
+		}
+	}
+}

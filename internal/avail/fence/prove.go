@@ -44,6 +44,7 @@ func (f *fencing) prove(ctx context.Context) {
 	} else {
 		facts.unknown = err
 	}
+	r.Closed = facts.server.Closed(facts.readOnly, facts.super)
 	if !facts.server.ClosedToAll(facts.readOnly, facts.super) {
 		if r.Writers, err = mysql.Writers(ctx, f.control); err != nil {
 			r.Unknown = err.Error()

@@ -123,7 +123,7 @@ func TestFence(t *testing.T) {
 			in(t, root, "app", "sleep")
 			var noted State
 			var closed atomic.Bool
-			r := fence(t, at, Options{Epoch: 5, Keep: []int64{root.Server.ConnectionID}, Boot: true, Hold: true, Closed: func() { closed.Store(true) }, Note: func(s State) error { noted = s; return nil }})
+			r := fence(t, at, Options{Epoch: 5, Keep: []int64{root.Server.ConnectionID}, Boot: true, Hold: true, Closed: func() { closed.Store(true) }, Note: func(_ mysql.Server, s State) error { noted = s; return nil }})
 			t.Log(r.Words())
 			if !closed.Load() || !r.Proven || r.Ended != 3 || !noted.Open() || noted.ReadOnly != r.State.ReadOnly || r.Holds() == root.Server.CanBeClosedToAll() {
 				t.Errorf("got %+v, noted %+v", r, noted)
@@ -311,6 +311,43 @@ func TestUnderLoad(t *testing.T) {
 						t.Fatalf("%d was acknowledged, and is not there", i)
 					}
 				}
+			}
+		})
+	}
+}
+
+// TestPrivileges: what risso grants prints for an agent is enough to fence a server and to open it again, and to end the sessions of administrators.
+func TestPrivileges(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Lend(t, spec)
+			root := sandboxtest.Connect(t, n)
+			accounts(t, root)
+			run(t, root, "CREATE USER keeper@localhost IDENTIFIED BY 'Secret-1'")
+			run(t, root, root.Server.Grants("keeper@localhost", "", mysql.JobAgent)...)
+			at, err := mysql.ParseTarget("keeper:Secret-1@unix(" + n.Socket + ")/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			client(t, n, "app")
+			boss := client(t, n, "boss")
+			r := fence(t, at, Options{Epoch: 1, Hold: true, Boot: true, Keep: []int64{root.Server.ConnectionID}})
+			for _, s := range r.Steps {
+				if !s.Done {
+					t.Errorf("%s: %s", s.What, s.Error)
+				}
+			}
+			if !r.Proven || r.Ended != 2 || r.Unknown != "" || boss.Exec(t.Context(), "SELECT 1") == nil {
+				t.Errorf("got %s, %+v", r.Words(), r)
+			}
+			r.Release()
+			if err := Undo(t.Context(), at, r.State, 2, plenty); err != nil {
+				t.Error(err)
+			}
+			if b, err := mysql.Connect(t.Context(), at, nil); err != nil {
+				t.Error(err)
+			} else if _, err = Boots(t.Context(), b); err != nil {
+				t.Error(err)
 			}
 		})
 	}

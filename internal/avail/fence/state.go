@@ -17,6 +17,7 @@ import (
 // State is what was there before a server was fenced, and as of when it is not the primary.
 type State struct {
 	Epoch    uint64 `json:"epoch"`
+	Unheard  bool   `json:"unheard,omitempty"` // as Options have it
 	ReadOnly string `json:"read_only"`
 	Super    string `json:"super_read_only,omitempty"`
 	Offline  string `json:"offline_mode,omitempty"`
@@ -38,6 +39,9 @@ type Kept struct {
 // Open reports whether ordinary accounts could write.
 func (s State) Open() bool { return !(mysql.Server{}).Closed(s.ReadOnly, s.Super) }
 
+// Opens reports whether a server that is the primary in an epoch may be opened.
+func (s State) Opens(epoch uint64) bool { return epoch > s.Epoch || s.Unheard && epoch == s.Epoch }
+
 var asked = []string{"read_only", "super_read_only", "offline_mode", "event_scheduler"}
 
 // stateOf reads it.
@@ -49,7 +53,7 @@ func stateOf(ctx context.Context, c *mysql.Conn, o Options) (State, error) {
 	if v["read_only"] == "" {
 		return State{}, errors.New("it does not show whether it is read_only")
 	}
-	s := State{Epoch: o.Epoch, ReadOnly: v["read_only"], Super: v["super_read_only"], Offline: v["offline_mode"], Events: v["event_scheduler"]}
+	s := State{Epoch: o.Epoch, Unheard: o.Unheard, ReadOnly: v["read_only"], Super: v["super_read_only"], Offline: v["offline_mode"], Events: v["event_scheduler"]}
 	semi, err := read.SemiSyncNow(ctx, c)
 	if err != nil {
 		return State{}, err
@@ -99,9 +103,9 @@ func set(name, value string) string {
 	return "SET GLOBAL /* risso: as it was */ " + name + " = " + mysql.SettingText(value)
 }
 
-// Undo gives a server back what it had before it was fenced, if it is the primary of a higher epoch than that as of which it was not. A lock that is held is released by Result.Release.
+// Undo gives a server back what it had before it was fenced, if it is the primary of an epoch in which it may be opened: State.Opens. A lock that is held is released by Result.Release.
 func Undo(ctx context.Context, target mysql.Target, was State, epoch uint64, limit time.Duration) error {
-	if epoch <= was.Epoch {
+	if !was.Opens(epoch) {
 		return fmt.Errorf("%s is not opened in epoch %d: %w (%d)", target.Address(), epoch, ErrEpoch, was.Epoch)
 	}
 	if limit == 0 {

@@ -44,9 +44,14 @@ func NewProber(target mysql.Target, every, maxAge time.Duration, tell func(error
 
 // Judge answers a question now, without waiting for anything.
 func (p *Prober) Judge(q Question, now time.Time) Answer {
+	return Judge(q, p.Seen(), now, p.maxAge)
+}
+
+// Seen is what was seen last.
+func (p *Prober) Seen() Seen {
 	s := *p.seen.Load()
 	s.Channels = *p.channels.Load()
-	return Judge(q, s, now, p.maxAge)
+	return s
 }
 
 // Looked is closed when a first look has ended, however it did.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/rissodb/risso/internal/audit/accounts"
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/chaos"
 	"github.com/rissodb/risso/internal/avail/galera"
 	"github.com/rissodb/risso/internal/avail/health"
@@ -34,6 +35,7 @@ import (
 	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
 	clichaos "github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/face/cli/controller"
 	clidiff "github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
@@ -52,6 +54,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	clisemisync "github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	"github.com/rissodb/risso/internal/face/cli/statefile"
 	clitopology "github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
@@ -190,6 +193,7 @@ func answers() []answer {
 		{"gtid where", "", reflect.TypeFor[gtid.WhereAnswer]()},
 		{"incident list", "", reflect.TypeFor[cliincident.ListAnswer]()},
 		{"incident show", "", reflect.TypeFor[incident.Told]()},
+		{"agent", "--once", reflect.TypeFor[agent.Survey]()},
 		{"health", "--ask", reflect.TypeFor[health.Answer]()},
 		{"route status", "", reflect.TypeFor[route.Status]()},
 		{"map", "--faults", reflect.TypeFor[mapsql.CheckAnswer]()},
@@ -214,6 +218,15 @@ func answers() []answer {
 		{"sandbox start", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox stop", "", reflect.TypeFor[sandbox.NodeAnswer]()},
 		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"controller init", "", reflect.TypeFor[controller.Answer]()},
+		{"controller invite", "", reflect.TypeFor[controller.Answer]()},
+		{"controller join", "", reflect.TypeFor[controller.Answer]()},
+		{"controller lead", "", reflect.TypeFor[controller.Answer]()},
+		{"controller leave", "", reflect.TypeFor[controller.Answer]()},
+		{"controller list", "", reflect.TypeFor[controller.ListAnswer]()},
+		{"controller remove", "", reflect.TypeFor[controller.Answer]()},
+		{"state backup", "", reflect.TypeFor[statefile.Answer]()},
+		{"state restore", "", reflect.TypeFor[statefile.Answer]()},
 		{"size", "", reflect.TypeFor[size.Report]()},
 		{"topology", "", reflect.TypeFor[clitopology.Found]()},
 		{"topology codes", "", reflect.TypeFor[clitopology.CodesAnswer]()},

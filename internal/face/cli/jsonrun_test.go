@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -55,6 +56,15 @@ var answerRuns = []answerRun{
 	{"audit actions", "audit actions --data DIR/data", 0},
 	{"token list", "token list --data DIR/data", 0},
 	{"token revoke", "token revoke grafana --data DIR/data", 0},
+	{"state backup", "state backup DIR/facts --data DIR/data", 0},
+	{"state restore", "state restore DIR/facts --data DIR/restored", 0},
+	{"controller init", "controller init --name c1 --address 127.0.0.1:1 --data DIR/restored", 0},
+	{"controller leave", "controller leave --data DIR/restored", 0},
+	{"controller list", "controller list --data CONTROLLER", 0},
+	{"controller invite", "controller invite DIR/invitation --data CONTROLLER", 0},
+	{"controller join", "controller join DIR/invitation --name c9 --address 127.0.0.1:1 --data DIR/joined", 0},
+	{"controller lead", "controller lead c2 --data CONTROLLER", 0},
+	{"controller remove", "controller remove c1 --data CONTROLLER", 0},
 	{"token off", "token off --data DIR/data", 0},
 	{"gtid count", "gtid count 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9", 0},
 	{"gtid count", "gtid normalize 0-1-5", 0},
@@ -105,6 +115,7 @@ var answerRuns = []answerRun{
 	{"semisync on", "semisync on --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"semisync status", "semisync status --dsn DSN --replica REPLICA --measure-commits 2", 0},
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
+	{"agent --once", "agent --once --group g --member db1 --server URL --dsn DSN", 1},
 	{"health --ask", "health --ask /primary --dsn DSN", 0},
 	{"map --faults", "map --faults --dsn DSN", 0},
 	{"size", "size --dsn DSN", 0},
@@ -232,7 +243,7 @@ func TestJSONAnswers(t *testing.T) {
 	cluster := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera, Replicas: 1}).Primary()
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "DIR", dir, "URL", ringing(t)}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "CONTROLLER", controllers(t), "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)
@@ -325,6 +336,44 @@ func ringing(t *testing.T) (address string) {
 		return strings.Contains(out, "firing critical gone/server.down")
 	}, "the alert fires")
 	return address
+}
+
+// controllers is the data folder of the second of two risso serve that share their state.
+func controllers(t *testing.T) (data string) {
+	t.Helper()
+	dir := t.TempDir()
+	start := func(name string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			Main(ctx, []string{"serve", "--host-only", "--no-statements", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, name)}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+		}()
+		t.Cleanup(func() { cancel(); <-ended })
+	}
+	address := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	mustRun(t, "controller", "init", "--name", "c1", "--address", address(), "--data", filepath.Join(dir, "c1"))
+	start("c1")
+	file := filepath.Join(dir, "invitation")
+	await.Until(t, func() bool {
+		code, _, _ := call(t, "controller", "invite", file, "--data", filepath.Join(dir, "c1"))
+		return code == 0
+	}, "the first controller")
+	data = filepath.Join(dir, "c2")
+	mustRun(t, "controller", "join", file, "--name", "c2", "--address", address(), "--data", data)
+	start("c2")
+	await.Until(t, func() bool {
+		_, out, _ := call(t, "controller", "list", "-o", "json", "--data", data)
+		return strings.Count(out, `"votes": true`) == 2
+	}, "two controllers that vote")
+	return data
 }
 
 // momentsDouble stands for a risso serve that has kept a moment of one server.

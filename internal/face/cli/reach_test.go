@@ -66,7 +66,7 @@ func TestNoServer(t *testing.T) {
 	// D is the server that cannot be reached, GOOD for one that can, BENCH for its tables, and TMP for a folder.
 	commands := []string{
 		"top --no-host --dsn D", "top --no-host --count 1 -o json --dsn D", "serve --no-host --data TMP --listen 127.0.0.1:0 --dsn D",
-		"doctor --no-host --data TMP --listen 127.0.0.1:0 --dsn D", "grants --dsn D", "health --ask /up --dsn D", "explain SELECT+1 --dsn D", "digest --for 1s --dsn D",
+		"doctor --no-host --data TMP --listen 127.0.0.1:0 --dsn D", "grants --dsn D", "health --ask /up --dsn D", "agent --once --group g --member m --server http://127.0.0.1:1 --dsn D", "explain SELECT+1 --dsn D", "digest --for 1s --dsn D",
 		"trace --dsn D", "trace 4711 --for 1s --dsn D", "trace --latest --dsn D",
 		"accounts --dsn D", "accounts rotate x@y --state TMP --dry-run --dsn D", "advise --dsn D", "advise prove index.redundant:a.b.c --state TMP --dsn D", "size --dsn D",
 		"topology --dsn D", "lag --dsn D", "semisync status --dsn D", "semisync status --dsn GOOD --replica D", "semisync on --dry-run --state TMP --dsn GOOD --replica D", "semisync off --dry-run --state TMP --dsn GOOD --replica D", "semisync on --dry-run --state TMP --dsn D",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/face/cli/accounts"
 	"github.com/rissodb/risso/internal/face/cli/advise"
+	"github.com/rissodb/risso/internal/face/cli/agent"
 	"github.com/rissodb/risso/internal/face/cli/alert"
 	"github.com/rissodb/risso/internal/face/cli/alter"
 	"github.com/rissodb/risso/internal/face/cli/appliers"
@@ -23,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/chaos"
 	"github.com/rissodb/risso/internal/face/cli/check"
 	"github.com/rissodb/risso/internal/face/cli/checksum"
+	"github.com/rissodb/risso/internal/face/cli/controller"
 	"github.com/rissodb/risso/internal/face/cli/diff"
 	"github.com/rissodb/risso/internal/face/cli/doctor"
 	"github.com/rissodb/risso/internal/face/cli/events"
@@ -45,6 +47,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
 	"github.com/rissodb/risso/internal/face/cli/size"
+	"github.com/rissodb/risso/internal/face/cli/statefile"
 	"github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/fault"
@@ -147,6 +150,9 @@ metric, and says in words what is going on.`,
 		chaos.New(s),
 		publish.New(s),
 		sandbox.New(), accounts.New(s), serve.NewUser(s), serve.NewToken(s), serve.NewAudit(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),
+		agent.New(s),
+		controller.New(s),
+		statefile.New(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: fault.Help})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/alert"
 )
@@ -45,6 +46,7 @@ type Options struct {
 	Last      func(*alert.Alert) time.Time // see alert.Input
 	Event     func(fleet.Event)
 	Did       func(state.Action) // takes what somebody did; it is written down when this returns
+	Lead      agree.Leadership   // nil: this is the only controller
 	Now       func() time.Time   // nil: time.Now
 	Logger    *slog.Logger
 }
@@ -68,6 +70,9 @@ type Desk struct {
 func New(ctx context.Context, o Options) (*Desk, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Lead == nil {
+		o.Lead = agree.Alone{}
 	}
 	d := &Desk{Options: o, look: make(chan struct{}, 1), another: make(chan struct{}, 1), deliver: map[string]chan struct{}{}, failing: map[string]string{}}
 	for _, name := range o.Policy.Receivers {
@@ -116,6 +121,11 @@ func (d *Desk) Run(ctx context.Context) error {
 				return nil
 			case <-wake.C:
 			case <-d.look:
+			}
+			if _, alone := d.Lead.(agree.Alone); !alone { // they may have been set at another controller
+				if err := d.readThresholds(ctx); err != nil && ctx.Err() == nil {
+					d.Logger.Warn("thresholds could not be read", "err", err)
+				}
 			}
 			if err := d.Look(ctx, d.Now()); err != nil && ctx.Err() == nil {
 				d.Logger.Warn("alerts could not be looked at", "err", err)

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ const (
 	firstWait = time.Second      // before the second try; each try doubles it
 	mostWait  = 5 * time.Minute
 	giveUp    = 24 * time.Hour  // older messages are dropped when they fail once more
+	leftAfter = time.Minute     // after which a controller that does not lead leaves a message to the one that does
 	idleLook  = 5 * time.Second // how often the store is looked at where nobody said that there is a message
 )
 
@@ -35,7 +37,7 @@ func (d *Desk) courier(ctx context.Context, name string) {
 		if wait <= 0 {
 			continue
 		}
-		if r, ok := d.receiver(name).(Renewing); ok && time.Since(renewed) >= r.Renew() {
+		if r, ok := d.receiver(name).(Renewing); ok && d.Lead.Leader() && time.Since(renewed) >= r.Renew() {
 			renewed = time.Now()
 			d.renew(ctx, name, d.receiver(name))
 		}
@@ -84,6 +86,9 @@ func (d *Desk) deliverNext(ctx context.Context, name string) time.Duration {
 		return idleLook
 	}
 	m := list[0]
+	if !d.Lead.Leader() {
+		return d.leave(ctx, name, m)
+	}
 	if wait := time.Until(m.Next); wait > 0 {
 		return min(wait, idleLook)
 	}
@@ -103,6 +108,26 @@ func (d *Desk) deliverNext(ctx context.Context, name string) time.Duration {
 		}
 		_ = delay.For(noting, min(time.Duration(try)*100*time.Millisecond, time.Second))
 	}
+}
+
+// notLeading is between two looks whether this controller leads now.
+const notLeading = 500 * time.Millisecond
+
+// leave leaves a message to the controller that leads: it finds what this one does, and tells it. The newest are kept for a while, so that
+// nothing is left untold when that controller ends and this one is the next.
+func (d *Desk) leave(ctx context.Context, name string, m state.MessageRow) time.Duration {
+	if time.Since(m.Made) < leftAfter {
+		return notLeading
+	}
+	leads, _ := d.Lead.Leading()
+	m.Dropped, m.Error = time.Now(), "left to the controller that leads: "+cmp.Or(leads, "unknown")
+	if err := d.Facts.MessageTried(ctx, m); err != nil {
+		if ctx.Err() == nil {
+			d.Logger.Warn("a message could not be left to the controller that leads", "receiver", name, "err", err)
+		}
+		return idleLook
+	}
+	return 0
 }
 
 // try sends a message once, and notes in it how that went.

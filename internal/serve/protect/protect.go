@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -33,6 +34,7 @@ type Guard struct {
 	board   *live.Board
 	logger  *slog.Logger
 	runner  *jobs.Runner
+	lead    agree.Leadership
 	refresh chan string // asks for a look at the place of an instance; "" for all
 
 	mu      sync.Mutex
@@ -58,12 +60,23 @@ const (
 	toldAgainAfter = 24 * time.Hour  // what is in the list of events is not reported again at each start before
 )
 
-// New makes the part from what is configured, in a file, if it has a name. Without any protection it does nothing but judge.
-func New(servers []config.Watched, file string, facts *state.Store, board *live.Board, event func(fleet.Event), logger *slog.Logger) (*Guard, error) {
-	p := &Guard{started: time.Now(), file: file, facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, halted: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
-	p.servers = protectedOf(servers)
+// Options are what a Guard works with.
+type Options struct {
+	Servers    []config.Watched
+	ConfigFile string // in which they are configured; empty: there is none
+	Facts      *state.Store
+	Board      *live.Board
+	Event      func(fleet.Event)
+	Lead       agree.Leadership // jobs run where this process acts
+	Logger     *slog.Logger
+}
+
+// New makes the part. Without any protection it does nothing but judge.
+func New(o Options) (*Guard, error) {
+	p := &Guard{started: time.Now(), file: o.ConfigFile, facts: o.Facts, event: o.Event, board: o.Board, lead: o.Lead, logger: o.Logger, refresh: make(chan string, 256), since: map[string]time.Time{}, outage: map[string]verdict.Outage{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, halted: map[string]string{}, kept: map[string]map[BackupKey]Kept{}}
+	p.servers = protectedOf(o.Servers)
 	var err error
-	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: event, Done: p.done, Logger: logger})
+	p.runner, err = jobs.New(jobs.Options{Facts: o.Facts, Jobs: p.jobs(p.servers), Event: o.Event, Done: p.done, Logger: o.Logger})
 	if err != nil {
 		return nil, fault.New(fault.Usage, "", err)
 	}
@@ -158,7 +171,7 @@ func (p *Guard) Run(ctx context.Context) error {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.runner.Run(gctx) })
+	g.Go(func() error { return p.runJobs(gctx) })
 	g.Go(func() error { p.judgeAll(gctx); return nil })
 	g.Go(func() error { p.catalogues(gctx); return nil })
 	return g.Wait()
@@ -239,10 +252,20 @@ func (p *Guard) Kept(_ context.Context, instance string) map[BackupKey]Kept {
 func (p *Guard) Running() []jobs.Progress { return p.runner.Running() }
 
 // Start starts a job now; by names who asked for it.
-func (p *Guard) Start(job, by string) error { return p.runner.Start(job, by) }
+func (p *Guard) Start(job, by string) error {
+	if err := p.elsewhere(); err != nil {
+		return err
+	}
+	return p.runner.Start(job, by)
+}
 
 // Stop stops a run; by names who asked for it.
-func (p *Guard) Stop(run int64, by string) error { return p.runner.Stop(run, by) }
+func (p *Guard) Stop(run int64, by string) error {
+	if err := p.elsewhere(); err != nil {
+		return err
+	}
+	return p.runner.Stop(run, by)
+}
 
 // judgeAll judges every protected server every now and then; what is new becomes an event.
 func (p *Guard) judgeAll(ctx context.Context) {

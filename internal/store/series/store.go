@@ -178,6 +178,19 @@ func (s *Store) start() error {
 	return nil
 }
 
+// Hold keeps every other process from opening the store in a directory, which need not be there yet, until release is called. It wraps ErrLocked
+// if one has it open.
+func Hold(dir string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("hold series store: %w", err)
+	}
+	f, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return f.Close, nil
+}
+
 // lockDir takes the exclusive lock that keeps a second process out. The kernel drops it when the process ends, however it does.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_RDWR|os.O_CREATE, 0o640)

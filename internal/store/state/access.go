@@ -175,7 +175,7 @@ func (s *Store) inUse(ctx context.Context, t Token) error {
 
 // noteRow writes what is good to know. Who may look must not depend on room on the disk: a failure costs only the note.
 func (s *Store) noteRow(ctx context.Context, what, query string, args ...any) {
-	_ = s.change(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
+	_ = s.note(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	})

@@ -57,6 +57,7 @@ func (s *Store) AddBenchmark(ctx context.Context, b Benchmark, result []byte) (i
 	}
 	hash := sha256.Sum256(result)
 	err = s.change(ctx, "store a benchmark", func(ctx context.Context, tx *sql.Tx) error {
+		fresh = false
 		err := tx.QueryRowContext(ctx, `SELECT id FROM benchmarks WHERE hash = ?`, hash[:]).Scan(&id)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err

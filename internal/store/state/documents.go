@@ -27,10 +27,12 @@ var ErrConflict = errors.New("it was changed in the meantime")
 // another one is there.
 func (s *Store) PutDocument(ctx context.Context, d Document) (Document, error) {
 	d.Changed = time.Now().UTC().Truncate(time.Microsecond)
+	stored := d
 	err := s.change(ctx, "store "+d.Kind+" "+d.Key, func(ctx context.Context, tx *sql.Tx) error {
-		return put(ctx, tx, &d)
+		stored = d
+		return put(ctx, tx, &stored)
 	})
-	return d, err
+	return stored, err
 }
 
 // put writes it in a transaction.

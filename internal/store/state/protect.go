@@ -93,7 +93,9 @@ func (s *Store) SaveJob(ctx context.Context, j Job) (Job, error) {
 		j.Created = time.Now()
 	}
 	j.Options = json.RawMessage(object(j.Options))
+	id := j.ID
 	err := s.change(ctx, "save job "+j.Name, func(ctx context.Context, tx *sql.Tx) error {
+		j.ID = id
 		var taken int64
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM protect_jobs WHERE name = ? AND id <> ?`, j.Name, j.ID).Scan(&taken); err != nil {
 			return err

@@ -372,6 +372,21 @@ var migrations = [...]string{
 		outcome TEXT NOT NULL      -- done, failed, refused
 	) STRICT;
 	CREATE INDEX actions_by_outcome ON actions (outcome, event)`,
+	// 17: how far a file is that controllers share
+	`CREATE TABLE agreed (         -- one row where it is shared; none: it is not
+		cluster TEXT NOT NULL,
+		node    TEXT NOT NULL,     -- as which controller
+		applied INTEGER NOT NULL   -- the number of the last change that was agreed on and is in this file
+	) STRICT;
+	CREATE TABLE agreed_families ( -- of tables: see families
+		family TEXT NOT NULL PRIMARY KEY,
+		at     INTEGER NOT NULL    -- the number of its last change
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE agreed_changes (  -- the last ones, so that none is made twice
+		id TEXT NOT NULL PRIMARY KEY,
+		at INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX agreed_changes_by_number ON agreed_changes (at)`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -48,8 +48,9 @@ type Store struct {
 	now    func() time.Time // the clock by which access ends
 	match  func(kept, password string) (ok, current bool)
 
-	mu   sync.Mutex
-	seen map[string]uint64 // per instance, a digest of the variables that are stored
+	mu     sync.Mutex
+	seen   map[string]uint64 // per instance, a digest of the variables that are stored
+	shared *share            // nil: the file is not shared between controllers; it does not change after Open
 }
 
 // Open opens the state file at path and makes it if there is none. A damaged
@@ -111,14 +112,18 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, fmt.Errorf("open state %s: %w", path, err)
 	}
 	s := &Store{path: path, now: time.Now, match: matches, seen: map[string]uint64{}}
-	if s.write, err = connect(path, 1, "_txlock=immediate"); err != nil {
+	if s.write, err = connect(path, 1, writing, nil); err != nil {
 		return nil, err
 	}
-	if s.read, err = connect(path, 2, "_pragma=query_only(1)"); err != nil {
+	if s.read, err = connect(path, 2, "_pragma=query_only(1)", nil); err != nil {
 		s.write.Close()
 		return nil, err
 	}
 	if err := s.prepare(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.joinIn(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -165,9 +170,12 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
+// writing lets transactions take the file when they begin.
+const writing = "_txlock=immediate"
+
 // connect makes a pool. The cache is kept small: the facts are few, and the
-// kernel caches the file.
-func connect(path string, connections int, extra string) (*sql.DB, error) {
+// kernel caches the file. watched notes what changes; nil: nobody does.
+func connect(path string, connections int, extra string, watched *recorder) (*sql.DB, error) {
 	q := strings.Join([]string{
 		"_pragma=busy_timeout(5000)",
 		"_pragma=journal_mode(WAL)",
@@ -180,10 +188,14 @@ func connect(path string, connections int, extra string) (*sql.DB, error) {
 		extra,
 	}, "&")
 	u := url.URL{Scheme: "file", Path: path, RawQuery: q}
-	db, err := sql.Open("sqlite", u.String())
+	connector, err := sqlite.NewConnector(u.String())
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
+	if watched != nil {
+		connector = recording{connector, watched}
+	}
+	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	return db, nil
@@ -268,8 +280,50 @@ func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
-// change runs f in one transaction.
+// change runs f in one transaction. Where controllers share the file, it ends when they agreed on what f changed. f may run several
+// times then: what it learned the last time counts, and it must do the same each time.
 func (s *Store) change(ctx context.Context, what string, f func(context.Context, *sql.Tx) error) error {
+	if s.shared == nil {
+		return s.alone(ctx, what, f)
+	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	if err := s.agree(ctx, f); err != nil {
+		return fmt.Errorf("%s: %w", what, explain(err))
+	}
+	return nil
+}
+
+// noteLimit bounds a note that nobody may have to wait for; after one that failed, none is tried for noteAgain.
+const (
+	noteLimit = 300 * time.Millisecond
+	noteAgain = 10 * time.Second
+)
+
+// note is change for what is good to have: it does not wait long for other controllers.
+func (s *Store) note(ctx context.Context, what string, f func(context.Context, *sql.Tx) error) error {
+	if s.shared == nil {
+		return s.change(ctx, what, f)
+	}
+	s.mu.Lock()
+	quiet := time.Now().Before(s.shared.quiet)
+	s.mu.Unlock()
+	if quiet {
+		return ErrNoLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteLimit)
+	defer cancel()
+	err := s.change(ctx, what, f)
+	if err != nil {
+		s.mu.Lock()
+		s.shared.quiet = time.Now().Add(noteAgain)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// alone runs f in one transaction of this file, whoever shares it.
+func (s *Store) alone(ctx context.Context, what string, f func(context.Context, *sql.Tx) error) error {
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	tx, err := s.write.BeginTx(ctx, nil)

@@ -94,7 +94,7 @@ func (r *run) open(ctx context.Context, n *node) error {
 // shut lets the old primary take no writes, and keeps with the group what it had before.
 func (r *run) shut(ctx context.Context, o fence.Options) (*fence.Result, error) {
 	o.Epoch = r.j.Epoch
-	o.Note = func(was fence.State) error { return r.keepFenced(ctx, r.j.Old, was) }
+	o.Note = func(_ mysql.Server, was fence.State) error { return r.keepFenced(ctx, r.j.Old, was) }
 	res, err := fence.Fence(ctx, r.targets[r.j.Old], o)
 	if err != nil {
 		return nil, err

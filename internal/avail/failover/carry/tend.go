@@ -148,7 +148,7 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 	now := time.Now().UTC()
 	switch ch.what {
 	case "shut":
-		res, err := fence.Fence(ctx, r.targets[ch.member], fence.Options{Epoch: r.g.Epoch, Limit: r.Limits.Stop, Note: func(was fence.State) error { return r.keepFenced(ctx, ch.member, was) }})
+		res, err := fence.Fence(ctx, r.targets[ch.member], fence.Options{Epoch: r.g.Epoch, Limit: r.Limits.Stop, Note: func(_ mysql.Server, was fence.State) error { return r.keepFenced(ctx, ch.member, was) }})
 		if err != nil {
 			return "", err
 		}

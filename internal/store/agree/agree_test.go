@@ -1,0 +1,152 @@
+package agree
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// node is a controller in a test.
+type node struct {
+	*Node
+	data string
+	stop func()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// begin lets a controller whose folder is there take part.
+func begin(t *testing.T, data string) *node {
+	t.Helper()
+	f, ok, err := OpenFolder(data)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	s, err := Prepare(t.Context(), filepath.Join(data, "state.db"), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), Options{Store: s, Folder: f, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	var once sync.Once
+	out := &node{Node: n, data: data}
+	out.stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(f.Name, err)
+			}
+			n.Close()
+			s.Close()
+		})
+	}
+	t.Cleanup(out.stop)
+	return out
+}
+
+// beatOfTests is slow enough for a machine that is busy.
+const beatOfTests = 500
+
+// found makes a cluster of one.
+func found(t *testing.T, name string) *node {
+	t.Helper()
+	data := t.TempDir()
+	f, err := MakeFolder(data, Settings{Cluster: "test", Name: name, Address: freeAddress(t), Heartbeat: beatOfTests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(t.Context(), filepath.Join(data, "state.db"), f); err != nil {
+		t.Fatal(err)
+	}
+	return begin(t, data)
+}
+
+// joinTo adds a controller to that of another.
+func joinTo(t *testing.T, first *node, name, address string) *node {
+	t.Helper()
+	i, err := first.Folder.Invitation([]Peer{{first.Folder.Name, first.Folder.Address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	if _, err := JoinFolder(data, Settings{Name: name, Address: address}, i); err != nil {
+		t.Fatal(err)
+	}
+	return begin(t, data)
+}
+
+// until waits for something that must come.
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(90 * time.Second); !f(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited too long for " + what)
+		}
+	}
+}
+
+func votes(n *node, want int) func() bool {
+	return func() bool {
+		have := 0
+		for _, m := range n.Members(context.Background()) {
+			if m.Votes {
+				have++
+			}
+		}
+		return have == want
+	}
+}
+
+func write(ctx context.Context, n *node, key, body string) error {
+	_, err := n.Store.PutDocument(ctx, state.Document{Kind: "k", Key: key, Body: json.RawMessage(body)})
+	return err
+}
+
+func TestThree(t *testing.T) {
+	a := found(t, "c1")
+	until(t, "a leader of one", a.Leader)
+	if err := write(t.Context(), a, "before", `{}`); err != nil {
+		t.Fatal(err)
+	}
+	b, c := joinTo(t, a, "c2", freeAddress(t)), joinTo(t, a, "c3", freeAddress(t))
+	until(t, "three votes", votes(a, 3))
+	all := []*node{a, b, c}
+	var group sync.WaitGroup
+	for i := range 30 {
+		group.Go(func() {
+			if err := write(t.Context(), all[i%3], fmt.Sprint(i), `{}`); err != nil {
+				t.Error(i, err)
+			}
+		})
+	}
+	group.Wait()
+	for _, n := range all {
+		if err := n.Level(t.Context()); err != nil {
+			t.Fatal(n.Name(), err)
+		}
+		if list, err := n.Store.Documents(t.Context(), "k"); err != nil || len(list) != 31 {
+			t.Errorf("%s: got %d documents, %v; want 31", n.Name(), len(list), err)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package agree
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// Leadership says whether this process is the one that acts.
+type Leadership interface {
+	// Name is this controller's.
+	Name() string
+	// Leader says whether this process may act now. Before a step that must never be done by two, ask Verify.
+	Leader() bool
+	// WhileLeader calls f each time this process becomes the one that acts, with a context that ends before another may act; it returns when ctx
+	// ends and f did. f is called once for each leadership, even if it returns early.
+	WhileLeader(ctx context.Context, f func(ctx context.Context))
+	// Verify returns nil if more than half of the controllers confirm now that this process leads.
+	Verify(ctx context.Context) error
+	// Epoch grows with each leadership; 0: this process does not lead.
+	Epoch() uint64
+	// Leading is who leads, as far as this process knows, and the address of its page; empty: nobody, or it is not known.
+	Leading() (name, url string)
+}
+
+// Alone is the Leadership of a risso serve that shares its state with nobody.
+type Alone struct{}
+
+// Name is empty.
+func (Alone) Name() string { return "" }
+
+// Leader is true.
+func (Alone) Leader() bool { return true }
+
+// WhileLeader calls f once.
+func (Alone) WhileLeader(ctx context.Context, f func(ctx context.Context)) {
+	f(ctx)
+	<-ctx.Done()
+}
+
+// Verify is nil.
+func (Alone) Verify(context.Context) error { return nil }
+
+// Epoch is always the first.
+func (Alone) Epoch() uint64 { return 1 }
+
+// Leading is nobody else.
+func (Alone) Leading() (name, url string) { return "", "" }
+
+// acting is a leadership while its lease lasts.
+type acting struct {
+	ctx   context.Context
+	end   context.CancelFunc
+	epoch uint64
+	until time.Time // by the monotonic clock
+	timer *time.Timer
+}
+
+// lease is how long this controller may act after more than half of them confirmed that it leads. It is shorter than the time for which those
+// that confirmed it elect no other one, by what clocks may run at different speeds, and then some.
+func (n *Node) lease() time.Duration { return n.Folder.heartbeat() * 3 / 4 }
+
+// keepLease acts while this controller leads.
+func (n *Node) keepLease(ctx context.Context) error {
+	beat, r := n.Folder.heartbeat(), n.now()
+	for ctx.Err() == nil {
+		if r.State() != raft.Leader || n.ailing() != nil {
+			n.endActing()
+			select {
+			case <-r.LeaderCh():
+			case <-time.After(beat / 8):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		term := r.CurrentTerm()
+		if err := r.Barrier(2 * time.Second).Error(); err != nil { // all that earlier leaders agreed on is here
+			continue
+		}
+		for ctx.Err() == nil && n.ailing() == nil {
+			asked := time.Now()
+			if err := r.VerifyLeader().Error(); err != nil || r.CurrentTerm() != term {
+				break
+			}
+			n.extend(term, asked.Add(n.lease()))
+			_ = delay.For(ctx, beat/5)
+		}
+	}
+	n.endActing()
+	return nil
+}
+
+// extend lets this controller act until a time.
+func (n *Node) extend(epoch uint64, until time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	left := time.Until(until)
+	if left <= 0 || n.life.Err() != nil || n.yielding > 0 {
+		return
+	}
+	if a := n.acting; a != nil && a.epoch == epoch && a.ctx.Err() == nil {
+		a.until = until
+		a.timer.Reset(left)
+		return
+	}
+	if n.acting != nil {
+		n.acting.end()
+		n.acting.timer.Stop()
+	}
+	a := &acting{epoch: epoch, until: until}
+	a.ctx, a.end = context.WithCancel(n.life)
+	a.timer = time.AfterFunc(left, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if left := time.Until(a.until); left > 0 { // it was extended as the timer went off
+			a.timer.Reset(left)
+			return
+		}
+		a.end()
+	})
+	n.acting = a
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// endActing ends it at once.
+func (n *Node) endActing() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.acting != nil {
+		n.acting.end()
+		n.acting.timer.Stop()
+		n.acting = nil
+	}
+}
+
+// transfer hands over the lead. Those it is handed to need not wait for this controller's lease, so that acting ends first.
+func (n *Node) transfer(to func(*raft.Raft) raft.Future) error {
+	n.mu.Lock()
+	n.yielding++
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		n.yielding--
+		n.mu.Unlock()
+	}()
+	n.endActing()
+	if err := to(n.now()).Error(); err != nil {
+		return fmt.Errorf("hand over the lead: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) ailing() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.trouble
+}
+
+// Leader says whether this controller may act now.
+func (n *Node) Leader() bool { return n.Epoch() > 0 }
+
+// Epoch is the number of the leadership under which this controller may act now; 0: it may not.
+func (n *Node) Epoch() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a := n.acting; a != nil && a.ctx.Err() == nil && time.Now().Before(a.until) {
+		return a.epoch
+	}
+	return 0
+}
+
+// WhileLeader calls f each time this controller may act.
+func (n *Node) WhileLeader(ctx context.Context, f func(ctx context.Context)) {
+	for ctx.Err() == nil {
+		n.mu.Lock()
+		a, changed := n.acting, n.changed
+		n.mu.Unlock()
+		if a != nil && a.ctx.Err() == nil {
+			fctx, cancel := context.WithCancel(ctx)
+			stop := context.AfterFunc(a.ctx, cancel)
+			f(fctx)
+			stop()
+			cancel()
+			select {
+			case <-a.ctx.Done():
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Verify asks the other controllers whether this one leads.
+func (n *Node) Verify(ctx context.Context) error {
+	if !n.Leader() {
+		return fmt.Errorf("controller %s does not lead: %w", n.Folder.Name, state.ErrNoLeader)
+	}
+	confirmed := make(chan error, 1)
+	go func() { confirmed <- n.now().VerifyLeader().Error() }()
+	select {
+	case err := <-confirmed:
+		if err != nil {
+			return fmt.Errorf("controller %s does not lead: %w", n.Folder.Name, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("it could not be confirmed that controller %s leads: %w", n.Folder.Name, ctx.Err())
+	}
+}
+
+// Leading is who leads, and its page.
+func (n *Node) Leading() (name, url string) {
+	r := n.now()
+	if r == nil {
+		return "", ""
+	}
+	_, id := r.LeaderWithID()
+	if id == "" {
+		return "", ""
+	}
+	ctx, cancel := context.WithTimeout(n.life, time.Second)
+	defer cancel()
+	m, err := n.memberOf(ctx, string(id))
+	if err != nil {
+		return string(id), ""
+	}
+	return string(id), m.URL
+}
