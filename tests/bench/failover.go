@@ -120,7 +120,7 @@ func (b *bench) killRow(ctx context.Context, name, server string, semi bool, pee
 		faults[i].Least = time.Second
 	}
 	r := chaos.Run{Cluster: cluster, Faults: faults, Book: book, Writers: 8, Pause: 5 * time.Millisecond, Limit: time.Minute, Settle: 3 * time.Minute, Say: func(text string) { say("failover: %s", strings.TrimSpace(text)) },
-		Journal: func(string, chaos.Fault, string) error { return nil }, GoOn: true}
+		Journal: func(string, chaos.Fault, string) error { return nil }, GoOn: true, Failover: true}
 	rerr := r.Do(ctx, 1, names, nil)
 	if err := book.Close(); err != nil {
 		return nil, err
