@@ -24,6 +24,7 @@ var ownForms = map[string]string{
 	"../ui/src/protect/parts.tsx":      "a width in CSS",
 	"../ui/src/protect/timeline.ts":    "a place in CSS",
 	"../ui/src/queries/Changes.tsx":    "a width in CSS",
+	"store/state/password.go":          "the parameters of a hash, which are read",
 	"avail/chaos/page.go":              "coordinates of a drawing",
 	"sandbox/clock.go":                 "seconds for libfaketime",
 	"avail/topology/picture/layout.go": "coordinates of a drawing",

@@ -31,6 +31,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/failover"
 	"github.com/rissodb/risso/internal/serve/incidents"
 	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/serve/publishing"
 	"github.com/rissodb/risso/internal/serve/topology"
 	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/events"
@@ -62,7 +63,8 @@ type Parts struct {
 	Topology   *topology.Room
 	Rules      *own.Rules
 	Health     *health.Desk
-	Views      *publish.Board // where the clients of groups go
+	Views      *publish.Board   // where the clients of groups go
+	Publishing *publishing.Room // tells others so
 	Groups     *failover.Desk
 	Lead       agree.Leadership   // whether this process acts
 	Did        func(state.Action) // takes what somebody did; it is written down when this returns
@@ -149,6 +151,10 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 
 	parts := w.parts(set, numbers, facts.Store, rows, guard)
+	if parts.Publishing, err = publishing.New(ctx, publishing.Options{Config: set.Publish, Views: parts.Views, Docs: facts, Logger: w.logger}); err != nil {
+		return err
+	}
+	defer parts.Publishing.Close()
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
@@ -167,6 +173,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
 	g.Go(func() error { return parts.Topology.Run(gctx) })
 	g.Go(func() error { return parts.Groups.Run(gctx) })
+	g.Go(func() error { return parts.Publishing.Run(gctx) })
 	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts.Store) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })

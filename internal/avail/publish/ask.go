@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,11 @@ func fresh(v group.View, now time.Time, maxAge time.Duration) error {
 		why = "where the clients of " + v.Group + " go is not known yet"
 	}
 	return &Refusal{Reason: why, Group: v.Group, Epoch: v.Epoch, Age: age, Stale: true}
+}
+
+// Fresh is nil for a view that is no older than maxAge (0: DefaultMaxAge), else a *Refusal.
+func Fresh(v group.View, now time.Time, maxAge time.Duration) error {
+	return fresh(v, now, cmp.Or(maxAge, DefaultMaxAge))
 }
 
 // PrimaryOf is the server that takes the writes of a group, by a view that is no older than maxAge; else the error is a *Refusal.

@@ -29,6 +29,7 @@ type HAProxyOptions struct {
 	Hold     time.Duration // how long servers stay as they are when nobody answers checks; 0: they are down at once
 	MaxLag   time.Duration // how far a replica may be behind; 0: any
 	Fallback bool          // reads go to the primary when no replica answers them
+	Single   bool          // no other HAProxy leads clients to the group: they need not wait for it
 }
 
 // What a configuration for HAProxy has where nothing else is said.
@@ -41,8 +42,14 @@ const (
 // askTime is how long an answer to a check may take.
 const askTime = time.Second
 
-// settle is how long all others must have had no before a server is told to be the primary: until each HAProxy has certainly asked again.
-func (o HAProxyOptions) settle() time.Duration { return o.Every + askTime }
+// settle is how long all others must have had no before a server is told to be the primary: until each HAProxy has certainly asked again. One alone has no two
+// primaries without that: it takes no connections while two are up, and ends those to the old one before.
+func (o HAProxyOptions) settle() time.Duration {
+	if o.Single {
+		return 0
+	}
+	return o.Every + askTime
+}
 
 // check refuses what would make no configuration.
 func (o *HAProxyOptions) check(members []group.Member) error {
@@ -153,10 +160,10 @@ func replicas(name string) string  { return name + "_replicas" }
 // writes is the part for those who write.
 func (o HAProxyOptions) writes(b *strings.Builder, name string, members []group.Member) {
 	b.WriteString("\n# Writes. Sessions to a server that is the primary no longer are ended.\n")
-	if o.Agents == 0 {
+	if o.Agents == 0 && !o.Single {
 		fmt.Fprintf(b, "# A new primary is told %s after the old one was told for the last time: every check of that one has failed by then.\n", digits.Duration(o.settle()))
 	}
-	fmt.Fprintf(b, "frontend %s_writes\n  mode tcp\n  bind %s\n  tcp-request connection reject if { nbsrv(%s) gt 1 } # before the first checks\n", name, o.Writes, primaries(name))
+	fmt.Fprintf(b, "frontend %s_writes\n  mode tcp\n  bind %s\n  tcp-request connection reject if { nbsrv(%s) gt 1 } # as before the first checks\n", name, o.Writes, primaries(name))
 	fmt.Fprintf(b, "  default_backend %s\n\nbackend %s\n  mode tcp\n", primaries(name), primaries(name))
 	if o.Agents > 0 {
 		o.checks(b, "/primary")

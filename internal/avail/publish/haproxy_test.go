@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/health"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
@@ -52,6 +54,7 @@ func TestHAProxyConfig(t *testing.T) {
 		"one":     {Writes: ":3306", Ask: []string{"10.0.0.9:8306"}, Hold: DefaultHAProxyHold},
 		"all":     {Writes: "127.0.0.1:3306", Reads: ":3307", Ask: []string{"10.0.0.9:8306", "10.0.0.8:8306", "[fd00::7]:8306"}, MaxLag: 5 * time.Second, Hold: time.Minute, Fallback: true, Every: time.Second},
 		"no hold": {Writes: ":3306", Reads: ":3307", Ask: []string{"10.0.0.9:8306"}, Local: "127.0.0.1:8309"},
+		"single":  {Writes: ":3306", Ask: []string{"10.0.0.9:8306"}, Single: true},
 		"agents":  {Writes: ":3306", Reads: ":3307", Agents: 8308, MaxLag: 5 * time.Second, Fallback: true},
 	} {
 		text, err := HAProxy("shop.eu", three, o)
@@ -358,6 +361,90 @@ func TestHAProxyFollows(t *testing.T) {
 		}
 	}
 	t.Logf("%d writes in %d turns, none on two servers at a time", len(list), len(began))
+}
+
+// TestHAProxyAgents: HAProxy asks the hosts themselves, at one port and at the host of each server, as risso health and risso agent answer there.
+func TestHAProxyAgents(t *testing.T) {
+	needHAProxy(t)
+	s := sandboxtest.Pair(t, "mariadb")
+	one, two := s.Nodes[0], s.Nodes[1]
+	id := []string{serverID(t, one), serverID(t, two)}
+	// The second host is another address of this machine.
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := first.Addr().(*net.TCPAddr).Port
+	second, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ln := range []net.Listener{first, second} {
+		p := health.NewProber(sandboxtest.Target(t, s.Nodes[i]), health.DefaultEvery, 10*time.Second, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(ctx) })
+		wg.Go(func() { _ = health.NewResponder(p, health.Question{}).Serve(ctx, ln.(*net.TCPListener)) })
+		t.Cleanup(func() { cancel(); wg.Wait() })
+	}
+	members := []group.Member{{Name: "db1", Address: fmt.Sprintf("127.0.0.1:%d", one.Port), Weight: 1}, {Name: "db2", Address: forward(t, "127.0.0.2:0", fmt.Sprintf("127.0.0.1:%d", two.Port)), Weight: 1}}
+	o := HAProxyOptions{Writes: freePort(t), Reads: freePort(t), Agents: port, Every: 200 * time.Millisecond, MaxLag: time.Minute}
+	config, err := HAProxy("shop", members, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := startHAProxy(t, config)
+	comes := func(address, want string) {
+		t.Helper()
+		await.Until(t, func() bool {
+			c, err := through(t, one, address)
+			if err != nil {
+				return false
+			}
+			defer c.Close()
+			got, err := c.Text(t.Context(), "SELECT @@server_id")
+			return err == nil && got == want
+		}, "no client comes to server %s", want)
+	}
+	h.becomes(t, "shop_primary/db2", "DOWN")
+	comes(o.Writes, id[0])
+	comes(o.Reads, id[1])
+	run(t, one, "SET GLOBAL read_only = ON")
+	h.becomes(t, "shop_primary/db1", "DOWN")
+	run(t, two, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = OFF")
+	comes(o.Writes, id[1])
+	run(t, one, "SET GLOBAL read_only = OFF") // somebody opens the old one: nobody is let in while two say yes
+	h.becomes(t, "shop_primary/db1", "UP")
+	if c, err := through(t, one, o.Writes); err == nil {
+		c.Close()
+		t.Error("a client was let in while two servers said that they are the primary")
+	}
+}
+
+// forward brings what connects to one address to another one.
+func forward(t *testing.T, at, to string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(out, in); out.Close() }()
+			go func() { _, _ = io.Copy(in, out); in.Close() }()
+		}
+	}()
+	return ln.Addr().String()
 }
 
 func run(t *testing.T, n *sandbox.Node, statements string) {

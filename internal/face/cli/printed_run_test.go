@@ -44,6 +44,7 @@ var notRun = []struct{ pattern, why string }{
 	{`words\.txt|accounts rotate|diff .*--since`, "a file, an account or a risso serve of the reader's"},
 	{`^risso (controller|state) `, "a machine of its own, and what the reader has in the data folder: tests/scenario runs them"},
 	{`--reach`, "addresses that only the reader's network has"},
+	{`^risso user |token create .*--user|audit actions --who`, "a user of the reader's, and a password: TestAccess runs them"},
 	{`^risso chaos`, "minutes of faults, or a group that may be broken: the command's own test runs it"},
 	{`…`, "an ellipsis"},
 	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},

@@ -18,6 +18,7 @@ import (
 // TestPublish: both commands write what risso serve knows. It is a stand-in here: the answer of /api/clients.
 func TestPublish(t *testing.T) {
 	now := time.Now()
+	later := false
 	known := publish.Known{
 		View:    group.View{Group: "shop", Epoch: 7, Seen: now, Since: now, Primary: &group.Server{Name: "db2", Address: "10.0.0.2:3306"}},
 		Members: []group.Member{{Name: "db1", Address: "10.0.0.1:3306", Status: group.Faulty, Weight: 1}, {Name: "db2", Address: "10.0.0.2:3306", Status: group.Primary, Weight: 1}},
@@ -28,6 +29,9 @@ func TestPublish(t *testing.T) {
 			return
 		}
 		_ = render.JSON(w, known)
+		if known.View.Epoch < 9 && later {
+			known.View.Epoch++
+		}
 	}))
 	defer standIn.Close()
 	config := mustRun(t, "publish", "haproxy", "--group", "shop", "--url", standIn.URL, "--max-lag", "5s", "--reads-from-primary")
@@ -50,6 +54,10 @@ func TestPublish(t *testing.T) {
 		if !strings.Contains(sql, want) {
 			t.Errorf("no %q in\n%s", want, sql)
 		}
+	}
+	later = true // a hook asks before risso serve knows
+	if sql := mustRun(t, "publish", "proxysql", "--group", "shop", "--url", standIn.URL, "--epoch", "9"); !strings.Contains(sql, "epoch 9'") {
+		t.Errorf("not of epoch 9: %s", sql)
 	}
 	known.View.Seen = now.Add(-time.Minute)
 	for _, c := range []struct {

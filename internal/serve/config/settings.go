@@ -40,6 +40,7 @@ type Settings struct {
 	Alerts     Alerts
 	Advice     Advice
 	Topology   Topology
+	Publish    Publish      // who is told where the clients of groups go
 	Failover   bool         // groups are failed over automatically
 	NoHealth   bool         // load balancers are not answered
 	Labels     mapped.Rules // of series in PromQL
@@ -91,6 +92,9 @@ func (f Flags) Settings() (Settings, error) {
 		s.Failover = true
 	default:
 		return Settings{}, fault.Usagef("--failover %q: auto or off", mode)
+	}
+	if s.Publish, err = c.Publish.check(); err != nil {
+		return Settings{}, fault.Usagef("publish of the config file: %w", err)
 	}
 	switch c.Health {
 	case "", "on", "true":

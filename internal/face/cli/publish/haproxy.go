@@ -37,7 +37,8 @@ of the group are in it, and HAProxy asks risso serve each --every which of them 
 it is written once, and again only when servers join or leave the group.
 
 When a server is the primary no longer, its sessions are ended. The next one gets clients only when
-every HAProxy has certainly asked again: there are never two. HAProxy asks another --controller where
+every HAProxy has certainly asked again (--every and one second after the old one was told for the last
+time): there are never two. --single takes that wait away where there is only one. HAProxy asks another --controller where
 one does not answer. Where none answers, servers stay as they are for --hold, and are down then.
 
 With --agents each database host is asked instead, at that port: by risso agent or risso health. Then
@@ -58,6 +59,7 @@ nothing but the servers themselves keeps two of them from taking writes at once.
 	flags.DurationVar(fl, &h.Every, "every", publish.DefaultHAProxyEvery, "how often HAProxy asks")
 	flags.DurationVar(fl, &h.Hold, "hold", publish.DefaultHAProxyHold, "how long servers stay as they are when no controller answers; 0s: not at all")
 	flags.DurationVar(fl, &h.MaxLag, "max-lag", 0, "how far a replica may be behind; 0: any")
+	fl.BoolVar(&h.Single, "single", false, "this is the only HAProxy in front of the group: clients need not wait for another one")
 	fl.BoolVar(&h.Fallback, "reads-from-primary", false, "send reads to the primary when no replica may have any")
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/avail/publish"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -24,6 +25,7 @@ type ProxySQLAnswer struct {
 type proxySQL struct {
 	named
 	publish.ProxySQLOptions
+	epoch uint64
 }
 
 func newProxySQL(s screen.Streams) *cobra.Command {
@@ -50,6 +52,7 @@ they set it up instead, once.`,
 	fl.IntVar(&p.Reader, "reader-hostgroup", 20, "ProxySQL's host group for reads")
 	fl.BoolVar(&p.ReadOnly, "by-read-only", false, "let ProxySQL choose the writer by read_only")
 	flags.DurationVar(fl, &p.MaxLag, "max-lag", 0, "how far a replica may be behind, as ProxySQL's monitor sees it; 0: any")
+	fl.Uint64Var(&p.epoch, "epoch", 0, "wait until risso serve knows a view of this epoch or a newer one, as RISSO_EPOCH of a hook")
 	fl.BoolVar(&p.Fallback, "reads-from-primary", false, "send reads to the primary when no replica may have any")
 	return cmd
 }
@@ -58,7 +61,7 @@ func (p *proxySQL) run(ctx context.Context) error {
 	if len(p.members) > 0 && !p.ReadOnly {
 		return fault.Usagef("--member: who of them is the primary only risso serve knows; leave --member out, or give --by-read-only")
 	}
-	k, err := p.known(ctx)
+	k, err := p.ofEpoch(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,4 +82,23 @@ func (p *proxySQL) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// epochWait is how long risso serve may take to know of a change.
+const epochWait = 10 * time.Second
+
+// ofEpoch is what is known when it is new enough.
+func (p *proxySQL) ofEpoch(ctx context.Context) (publish.Known, error) {
+	for end := time.Now().Add(epochWait); ; {
+		k, err := p.known(ctx)
+		if err != nil || k.View.Epoch >= p.epoch || len(p.members) > 0 {
+			return k, err
+		}
+		if time.Now().After(end) {
+			return k, fmt.Errorf("risso serve knows epoch %d of %s, not %d", k.View.Epoch, k.View.Group, p.epoch)
+		}
+		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
+			return k, err
+		}
+	}
 }
