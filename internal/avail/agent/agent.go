@@ -184,8 +184,8 @@ func (a *Agent) decide(ordered bool) (d Decision, ends Moment) {
 	life := a.eyes.life()
 	d = a.lease.Decide(now(), c, a.lease.fenced != nil && a.life != 0 && life != 0 && life != a.life)
 	switch f := a.lease.fenced; {
-	case ordered && d.Act != Close:
-		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it"}
+	case ordered:
+		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it", Ordered: true}
 	case d.Act == Stay && f == nil && a.o.Reopen && a.fresh && a.closedPrimary(c):
 		d = Decision{Act: Open, Epoch: a.lease.epoch, Because: fmt.Sprintf("it was started anew, and is confirmed as the primary of epoch %d", a.lease.epoch)}
 	case d.Act == Stay && a.lost && f != nil && !a.lease.Deposed():
@@ -319,8 +319,20 @@ func (a *Agent) note(s mysql.Server, was fence.State) error {
 	return err
 }
 
-// close fences the server.
+// lookLimit is how long the look before a fence may take.
+const lookLimit = 500 * time.Millisecond
+
+// close fences the server. It looks first whether a controller has closed it just now, as in a switchover: that is at work there over sessions that must not be ended.
 func (a *Agent) close(ctx context.Context, d Decision) {
+	a.mu.Lock()
+	ours := a.lease.fenced != nil // then it may be that only the lock is gone
+	a.mu.Unlock()
+	if !d.Ordered && !ours {
+		if is, err := fence.Closed(ctx, a.o.Target, lookLimit); err == nil && is {
+			a.done <- outcome{did: Decision{Act: Stay}}
+			return
+		}
+	}
 	a.begins("fence", d)
 	r, err := fence.Fence(ctx, a.o.Target, fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, Note: a.note, Keep: append(a.prober.Sessions(), a.eyes.session())})
 	a.done <- outcome{d, r, a.pause(ctx, err, r)}
@@ -407,6 +419,9 @@ func (a *Agent) did(out outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.acted = time.Now()
+	if out.did.Act == Stay {
+		return
+	}
 	if out.err != nil {
 		a.state.By = "not proven: " + out.err.Error()
 		a.told(out.err.Error())

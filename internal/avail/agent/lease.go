@@ -127,6 +127,7 @@ type Decision struct {
 	Because string
 	Epoch   uint64
 	Unheard bool // as fence.Options have it
+	Ordered bool // by a controller, which wants to know how it is now
 }
 
 // Decide says what is to be done. restarted is whether the server was started anew since it was fenced.
