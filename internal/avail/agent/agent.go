@@ -319,22 +319,21 @@ func (a *Agent) note(s mysql.Server, was fence.State) error {
 	return err
 }
 
-// lookLimit is how long the look before a fence may take.
-const lookLimit = 500 * time.Millisecond
-
-// close fences the server. It looks first whether a controller has closed it just now, as in a switchover: that is at work there over sessions that must not be ended.
+// close fences the server, unless a controller has closed it just now, as in a switchover: that is at work there over sessions that must not be ended.
 func (a *Agent) close(ctx context.Context, d Decision) {
 	a.mu.Lock()
 	ours := a.lease.fenced != nil // then it may be that only the lock is gone
 	a.mu.Unlock()
-	if !d.Ordered && !ours {
-		if is, err := fence.Closed(ctx, a.o.Target, lookLimit); err == nil && is {
-			a.done <- outcome{did: Decision{Act: Stay}}
-			return
-		}
+	o := fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, OnlyOpen: !d.Ordered && !ours, Keep: append(a.prober.Sessions(), a.eyes.session())}
+	o.Note = func(s mysql.Server, was fence.State) error {
+		a.begins("fence", d)
+		return a.note(s, was)
 	}
-	a.begins("fence", d)
-	r, err := fence.Fence(ctx, a.o.Target, fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, Note: a.note, Keep: append(a.prober.Sessions(), a.eyes.session())})
+	r, err := fence.Fence(ctx, a.o.Target, o)
+	if err == nil && r.Skipped {
+		a.done <- outcome{did: Decision{Act: Stay}}
+		return
+	}
 	a.done <- outcome{d, r, a.pause(ctx, err, r)}
 }
 
@@ -424,7 +423,7 @@ func (a *Agent) did(out outcome) {
 	}
 	if out.err != nil {
 		a.state.By = "not proven: " + out.err.Error()
-		a.told(out.err.Error())
+		a.told(fmt.Sprintf("%s, since %s: %v", out.did.Act, out.did.Because, out.err))
 		return
 	}
 	if out.did.Act == Open && a.lease.fenced == nil {

@@ -74,19 +74,6 @@ func stateOf(ctx context.Context, c *mysql.Conn, o Options) (State, error) {
 	return s, nil
 }
 
-// Closed asks a server, by a connection of its own, whether ordinary accounts cannot write.
-func Closed(ctx context.Context, target mysql.Target, limit time.Duration) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	c, err := mysql.Connect(ctx, target.WithPatience(limit), nil)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = c.Close() }()
-	v, err := read.Variables(ctx, c, asked)
-	return err == nil && c.Server.Closed(v["read_only"], v["super_read_only"]), err
-}
-
 // ErrEpoch says that a server was fenced in a newer epoch, or the same.
 var ErrEpoch = errors.New("it was fenced in this epoch or a newer one")
 
