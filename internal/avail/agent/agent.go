@@ -417,10 +417,11 @@ func (a *Agent) told(words string) {
 func (a *Agent) did(out outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.acted = time.Now()
-	if out.did.Act == Stay {
+	if out.did.Act == Stay { // somebody else had closed it
+		a.lease.Closed()
 		return
 	}
+	a.acted = time.Now()
 	if out.err != nil {
 		a.state.By = "not proven: " + out.err.Error()
 		a.told(fmt.Sprintf("%s, since %s: %v", out.did.Act, out.did.Because, out.err))

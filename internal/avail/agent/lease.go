@@ -206,5 +206,8 @@ func (l *Lease) Raise() (fence.State, bool) {
 	return *l.fenced, true
 }
 
+// Closed notes that somebody else has closed the server: as a primary that was demoted it is none any more.
+func (l *Lease) Closed() { l.was, l.suspect = false, 0 }
+
 // Opened notes that the server was opened.
 func (l *Lease) Opened() { l.fenced = nil }

@@ -145,6 +145,13 @@ func TestPromoted(t *testing.T) {
 	l.want(61, ClaimsYes, Stay)
 	l.hear(62, 8, "other")
 	l.want(62, ClaimsYes, Close) // it was the primary a moment ago
+	l = begin(t, FenceLost)      // a switchover whose controller ended the sessions of the agent: it could not see that the server was closed, and was told by the fence
+	l.hear(1, 4, "me")
+	l.hear(2, 5, "other")
+	l.want(2, ClaimsUnknown, Close)
+	l.Closed()
+	l.want(2.1, ClaimsUnknown, Stay)
+	l.want(9, ClaimsYes, Stay)
 	l = begin(t, FenceDeposed)
 	l.hear(1, 4, "other")
 	l.want(1, ClaimsYes, Stay)
