@@ -43,6 +43,7 @@ type Was struct {
 	ReadOnly  bool   `json:"read_only"`
 	Super     bool   `json:"super_read_only"`
 	Source    string `json:"source,omitempty"`    // that it replicated from, host:port
+	Applying  bool   `json:"applying,omitempty"`  // it applied what it received
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
 }

@@ -2,6 +2,8 @@ package carry
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -195,10 +197,16 @@ func (r *run) fence(ctx context.Context) string {
 // fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.
 const fenceTime = time.Second
 
-// giveUp lets the members receive again.
+// giveUp lets the members receive again, and the old primary, if it lives, have back what it had.
 func (r *run) giveUp(ctx context.Context, why error) error {
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
+	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
+		return errors.Join(why, err)
+	}
+	if err := r.unfence(bctx); err != nil {
+		r.words(r.j.Old, "it does not have back what it had: %v", err)
+	}
 	failed := each(sortedKeys(r.nodes), func(name string) error {
 		if name == r.j.Old {
 			return nil
@@ -217,6 +225,34 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 		return r.finish(bctx, failover.Failed, why)
 	}
 	return r.finish(bctx, failover.Undone, why)
+}
+
+// unfence gives the old primary back what it had before it was kept from writes, as nobody follows it.
+func (r *run) unfence(ctx context.Context) error {
+	g, err := r.Room.Group(ctx, r.g.Name)
+	if err != nil {
+		return err
+	}
+	i := g.Find(r.j.Old)
+	if i < 0 || len(g.Members[i].Fenced) == 0 {
+		return nil
+	}
+	var was fence.State
+	if err := json.Unmarshal(g.Members[i].Fenced, &was); err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+	defer stop()
+	n, err := connect(ctx, r.j.Old, r.targets[r.j.Old], r.Limits.Stop)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := fence.Back(ctx, n.c, was); err != nil {
+		return err
+	}
+	r.words(r.j.Old, "it has back what it had before it was kept from writes")
+	return r.unfenced(ctx, r.j.Old)
 }
 
 func sortedKeys(m map[string]*node) (names []string) {

@@ -210,7 +210,7 @@ func before(t *topology.Topology) map[string]failover.Was {
 		}
 		w := failover.Was{ReadOnly: n.Writes.ReadOnly, Super: n.Writes.Super}
 		if len(n.Channels) == 1 {
-			w.Source = n.Channels[0].Source
+			w.Source, w.Applying = n.Channels[0].Source, n.Channels[0].Applying()
 		}
 		out[n.Name] = w
 	}
@@ -279,6 +279,9 @@ func (r *run) goBack(ctx context.Context, why error) error {
 	r.words("", "it failed, and goes back: %v", why)
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
+	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
+		return errors.Join(why, err)
+	}
 	if err := r.undo(bctx); err != nil {
 		return r.finish(bctx, failover.Failed, fmt.Errorf("%w; it could not be taken back: %w", why, err))
 	}
