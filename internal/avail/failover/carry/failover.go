@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -77,10 +78,12 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 // choose chooses who follows and lets it apply all that it received; one that cannot is passed over.
 func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
+	known := r.j.Known.Executed
 	for {
 		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
 		for name, w := range before(t) {
 			w.Stopped = r.j.Before[name].Stopped
+			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
 		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried})
@@ -88,6 +91,9 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
 		r.words(c.Winner, "it was chosen%s", from(c))
+		if c.Lost != "" { // also what nobody knew of but a member that cannot pass it on
+			r.j.Known.Executed = strings.Trim(known+","+c.Lost, ",")
+		}
 		if err := r.stage(ctx, failover.Draining); err != nil {
 			return c, err
 		}
@@ -169,9 +175,14 @@ func (r *run) stopReceivers(ctx context.Context) {
 		}
 		r.mu.Lock()
 		r.nodes[name] = n
-		r.j.Before[name] = failover.Was{Stopped: true}
 		r.mu.Unlock()
-		return r.do(cctx, n, n.c.Server.StopThread("", mysql.Receiver))
+		if err := r.do(cctx, n, n.c.Server.StopThread("", mysql.Receiver)); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.j.Before[name] = failover.Was{Stopped: true}
+		return nil
 	})
 	for name, err := range failed {
 		r.words(name, "it was not stopped: %v", err)

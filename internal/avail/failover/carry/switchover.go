@@ -53,9 +53,12 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 	}
 	k.Lossless = k.SemiSync && n.SemiSync.Point == "AFTER_SYNC" && n.SemiSync.WaitNobody && n.SemiSync.Timeout >= time.Hour
 	for j := range t.Nodes {
-		if m := &t.Nodes[j]; m.Seen && j != i && m.SemiSync.ReplicaActive {
+		if m := &t.Nodes[j]; j != i && (m.SemiSync.ReplicaActive || !m.Seen) {
 			k.Acks = append(k.Acks, m.Name)
 		}
+	}
+	for len(k.Acks) < n.SemiSync.Replicas { // it counts more than those that were asked
+		k.Acks = append(k.Acks, "a replica that is no member")
 	}
 	return k
 }
