@@ -18,12 +18,14 @@ import (
 // ownForms are the files that write numbers by other forms than digits', and why.
 var ownForms = map[string]string{
 	"mysql/takeover.go":                "seconds in statements",
+	"mysql/repoint.go":                 "seconds in statements",
 	"../ui/src/chart/plot.ts":          "the name of a month",
 	"../ui/src/common/parts.tsx":       "coordinates of a drawing",
 	"../ui/src/protect/Server.tsx":     "a width in CSS",
 	"../ui/src/protect/parts.tsx":      "a width in CSS",
 	"../ui/src/protect/timeline.ts":    "a place in CSS",
 	"../ui/src/queries/Changes.tsx":    "a width in CSS",
+	"store/state/password.go":          "the parameters of a hash, which are read",
 	"avail/chaos/page.go":              "coordinates of a drawing",
 	"sandbox/clock.go":                 "seconds for libfaketime",
 	"avail/topology/picture/layout.go": "coordinates of a drawing",

@@ -155,6 +155,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 	defer parts.Publishing.Close()
+	parts.Groups.Hooks = parts.Publishing.Hooks()
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func (r *Router) enter(ctx, life context.Context, door int, c net.Conn) {
 	if full {
 		// A new socket's buffer takes it without waiting.
 		_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-		_, _ = c.Write(refusal(errTooMany, fmt.Sprintf("risso route has %d clients already, as many as its limit of open files allows", r.most)))
+		_, _ = c.Write(refusal(errTooMany, fmt.Sprintf("risso route has %s already, as many as its limit of open files allows", digits.Counted(r.most, "client"))))
 		_ = c.Close()
 		return
 	}
@@ -96,7 +96,7 @@ func (r *Router) lead(ctx, life context.Context, door int, c net.Conn) bool {
 		var err error
 		switch {
 		case ended:
-			err = &refused{errEnds, "the router ends"}
+			err = &refused{errNoPlace, "the router ends"}
 		case s != nil:
 			var done bool
 			if done, err = r.attempt(dctx, life, s, c, from, to, changed, end, &w); done {
@@ -186,8 +186,8 @@ func (r *Router) attempt(ctx, life context.Context, s *setup, c net.Conn, from, 
 		r.failed(life, s, nil)
 		_ = delay.For(ctx, ourPause)
 	default:
-		err = fmt.Errorf("%s (%s): %w", s.server.name, s.server.address, err)
 		r.failed(life, s, err)
+		err = fmt.Errorf("%s (%s): %w", s.server.name, s.server.address, err)
 	}
 	return false, err
 }

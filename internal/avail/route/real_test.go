@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -293,7 +295,7 @@ func TestReplicas(t *testing.T) {
 	}
 	n := (*driver.MySQLError)(nil)
 	if err := client(t, r.at[1], "").PingContext(t.Context()); !errors.As(err, &n) || n.Number != errNoPlace || !strings.Contains(n.Message, "too late for max-lag 5s") {
-		t.Errorf("without a replica: %v, want error 2003 that says why", err)
+		t.Errorf("without a replica: %v, want error 1053 that says why", err)
 	}
 	b.primary(1, &p, behind(q, time.Second))
 	r.until("the replica is back", func(s Status) bool {
@@ -434,4 +436,31 @@ func TestAbuse(t *testing.T) {
 	}
 	_ = last.Close()
 	<-r.ended
+}
+
+// TestRefusalIsRead: MariaDB's own client reads why it is refused; it does not read numbers that are those of clients.
+func TestRefusalIsRead(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("mariadb")
+	if err != nil {
+		lack.Of(t, "MariaDB's client is not installed")
+	}
+	b := newBoard(t)
+	b.primary(1, nil)
+	r := routing(t, Options{Hold: time.Millisecond}, []*board{b}, Door{Rules: Rules{Role: Primary}})
+	r.until("the view", func(s Status) bool { return s.Epoch == 1 })
+	host, port, _ := net.SplitHostPort(r.at[0])
+	out, err := exec.CommandContext(t.Context(), program, "--no-defaults", "-uapp", "-h"+host, "-P"+port, "-e", "SELECT 1").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso route: group g has no primary: it is being failed over; waited 1ms") {
+		t.Errorf("the client says %q (%v)", out, err)
+	}
+	ends := routing(t, Options{}, []*board{b}, Door{Rules: Rules{Role: Primary}})
+	told := make(chan error)
+	db := client(t, ends.at[0], "timeout=4m&readTimeout=4m")
+	go func() { told <- db.PingContext(t.Context()) }()
+	ends.until("one is held", func(s Status) bool { return s.Held == 1 })
+	ends.stop()
+	if err, n := <-told, (*driver.MySQLError)(nil); !errors.As(err, &n) || n.Number != errNoPlace || n.Message != "risso route: the router ends" {
+		t.Errorf("one that is held when the router ends: %v", err)
+	}
 }

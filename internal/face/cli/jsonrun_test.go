@@ -117,6 +117,7 @@ var answerRuns = []answerRun{
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"agent --once", "agent --once --group g --member db1 --server URL --dsn DSN", 1},
 	{"health --ask", "health --ask /primary --dsn DSN", 0},
+	{"route status", "route status --status ROUTER", 0},
 	{"map --faults", "map --faults --dsn DSN", 0},
 	{"size", "size --dsn DSN", 0},
 	{"topology", "topology --dsn DSN", 0},
@@ -243,7 +244,7 @@ func TestJSONAnswers(t *testing.T) {
 	cluster := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera, Replicas: 1}).Primary()
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "CONTROLLER", controllers(t), "DIR", dir, "URL", ringing(t)}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "CONTROLLER", controllers(t), "ROUTER", routing(t), "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +14,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rissodb/risso/internal/avail/failover/carry"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/failover"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -37,10 +42,12 @@ GET /api/alerts/replay           look
 GET /api/benchmark               look
 GET /api/benchmarks              look
 GET /api/chart                   look
+GET /api/clients                 look
 GET /api/events                  look
 GET /api/events/after            look
 GET /api/findings                look
 GET /api/fleet                   look
+GET /api/groups                  look
 GET /api/incident                look
 GET /api/incident.html           look
 GET /api/incidents               look
@@ -85,6 +92,8 @@ POST /api/advice/undo            change
 POST /api/alerts/ack             change*
 POST /api/benchmarks             change
 POST /api/events                 change*
+POST /api/groups/failover        failover*
+POST /api/groups/switchover      failover*
 POST /api/login                  everybody
 POST /api/logout                 everybody
 POST /api/logout/everywhere      look
@@ -106,6 +115,9 @@ POST /api/v1/series              look
 POST /api/v1/status/buildinfo    look
 POST /federate                   look
 PUT /api/thresholds              change
+/api/view                        everybody
+/primary                         everybody
+/replicas                        everybody
 /                                everybody
 /api/                            look`
 
@@ -117,7 +129,20 @@ func everything(t *testing.T) (*server, *state.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { facts.Close() })
-	return newServer(Options{Facts: facts, Live: live.New(func() live.Self { return live.Self{} }), Advice: struct{ Advice }{}, Topology: struct{ Topology }{}, Alerts: struct{ Alerts }{}, Logger: slog.New(slog.DiscardHandler)}), facts
+	return newServer(Options{Facts: facts, Live: live.New(func() live.Self { return live.Self{} }), Advice: struct{ Advice }{}, Topology: struct{ Topology }{}, Alerts: struct{ Alerts }{}, Groups: stubGroups{}, Clients: new(publish.Desk), Views: struct{ publish.Views }{}, Logger: slog.New(slog.DiscardHandler)}), facts
+}
+
+// stubGroups is there, and does nothing.
+type stubGroups struct{}
+
+func (stubGroups) Groups(context.Context) ([]group.Group, error) { return nil, nil }
+
+func (stubGroups) Switchover(context.Context, carry.Asked, bool) (failover.Changed, error) {
+	return failover.Changed{}, nil
+}
+
+func (stubGroups) Failover(context.Context, carry.Asked, bool) (failover.Changed, error) {
+	return failover.Changed{}, nil
 }
 
 // TestEveryPathHasItsRole walks all paths there are with each role, and with none: no path is reached with less than it needs.

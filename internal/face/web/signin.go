@@ -72,7 +72,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		if wait, ok := errors.AsType[*waitError](err); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.wait.Seconds()))))
-			err = failed(http.StatusTooManyRequests, wait.Error(), wait.remedy)
+			err = failed(http.StatusTooManyRequests, wait.Error(), "a token may be used meanwhile")
 		}
 		writeError(w, err)
 		return
@@ -112,10 +112,7 @@ func (s *server) setCookies(w http.ResponseWriter, r *http.Request, session, dev
 }
 
 // waitError says that too many tries failed.
-type waitError struct {
-	wait   time.Duration
-	remedy string
-}
+type waitError struct{ wait time.Duration }
 
 func (e *waitError) Error() string {
 	return "too many sign-ins failed; the next one may be tried in " + digits.Span(max(e.wait, time.Second))
@@ -139,7 +136,7 @@ func (s *server) byPassword(r *http.Request, c credentials) (a state.Actor, secr
 	err = s.gate.run(r.Context(), s.gate.passwords, func(ctx context.Context) error {
 		if wait := s.guesses.take(g); wait > 0 {
 			s.refuseUnknown(r, "session", "sign-ins are refused for "+digits.Span(wait)+", because too many failed; tried")
-			return &waitError{wait, "a token may be used meanwhile"}
+			return &waitError{wait}
 		}
 		if device == "" {
 			device = rand.Text()
@@ -239,7 +236,7 @@ func (s *server) changePassword(r *http.Request, body []byte) (any, error) {
 	}
 	g, _ := s.guessOf(r, a.User)
 	if wait := s.guesses.take(g); wait > 0 {
-		return nil, failed(http.StatusTooManyRequests, (&waitError{wait: wait}).Error(), "")
+		return nil, failed(http.StatusTooManyRequests, (&waitError{wait}).Error(), "")
 	}
 	if _, err := s.Facts.CheckSignIn(r.Context(), a.User, b.Current); errors.Is(err, state.ErrPassword) {
 		s.refuse(r, "", "password", "the change of a password was refused, because the present one was wrong; asked for")

@@ -51,6 +51,7 @@ type Options struct {
 	Sizes      Sizes          // nil: no server can be asked
 	Advice     Advice         // nil: nothing looks for it
 	Topology   Topology       // nil: nobody looks at it
+	Groups     Groups         // nil: nobody changes who is the primary
 	Rules      func() own.Now // the user's own rules
 	Health     http.Handler   // answers load balancers below /health/; nil: nobody does
 	Clients    *publish.Desk  // answers where the clients of groups go; nil: nobody does
@@ -146,6 +147,7 @@ func (s *server) routes() *routes {
 	s.adviceRoutes(mux)
 	s.topologyRoutes(mux)
 	s.viewRoutes(mux)
+	s.groupRoutes(mux)
 	s.promRoutes(mux)
 	look(s.gate.quick, "/api/", func(r *http.Request) (any, error) { return nil, notThere(r) })
 	for _, path := range programPaths {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -50,13 +49,18 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 
 // failover does it.
 func (r *run) failover(ctx context.Context, a Asked) error {
+	if err := r.before(ctx); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return r.finish(ctx, failover.Undone, err)
 	}
-	fenced := make(chan string, 1)
+	fenced := make(chan error, 1)
 	go func() { fenced <- r.fence(ctx) }()
 	r.stopReceivers(ctx)
-	r.words(r.j.Old, "%s", <-fenced)
+	if err := <-fenced; err != nil {
+		return r.giveUp(ctx, err)
+	}
 	choice, err := r.choose(ctx, a)
 	if err != nil {
 		return r.giveUp(ctx, err)
@@ -193,16 +197,19 @@ func (r *run) stopReceivers(ctx context.Context) {
 	}
 }
 
-// fence tries to let the old primary take no writes, should it be alive, and says what came of it.
-func (r *run) fence(ctx context.Context) string {
+// fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
+func (r *run) fence(ctx context.Context) error {
 	if r.j.Old == "" {
-		return "there is no old primary"
+		r.words("", "there is no old primary")
+		return nil
 	}
 	res, err := r.shut(ctx, fence.Options{Limit: fenceTime})
 	if err != nil {
-		return fmt.Sprintf("it could not be kept from writes: %v", err)
+		r.words(r.j.Old, "it could not be kept from writes: %v", err)
+	} else {
+		r.words(r.j.Old, "%s", res.Words())
 	}
-	return res.Words()
+	return r.fencedByHooks(ctx, err == nil && res.Proven)
 }
 
 // fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.

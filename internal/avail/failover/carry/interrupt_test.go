@@ -90,7 +90,7 @@ func child(text string) {
 	}
 	if err == nil {
 		s := &steps{stop: o.Stop}
-		c := &Carrier{Room: &keep.Room{Docs: watched{st, s}, Who: "child"}, Holder: NewHolder("child"), Limits: DefaultLimits(), before: func(where, statement string) { s.step(where + ": " + statement) }}
+		c := &Carrier{Room: &keep.Room{Docs: watched{st, s}, Who: "child"}, Holder: NewHolder("child"), Limits: DefaultLimits(), step: func(where, statement string) { s.step(where + ": " + statement) }}
 		if o.Kind == failover.Switchover {
 			_, err = c.Switchover(ctx, Asked{Group: "g", By: "child"})
 		} else {

@@ -138,7 +138,7 @@ func roleFlags(cmd *cobra.Command, role *string, only *[]string) {
 }
 
 func onlyFlag(cmd *cobra.Command, only *[]string) {
-	cmd.Flags().StringArrayVar(only, "only", nil, "allow changes only to these: group=PATTERN or server=PATTERN, with * (repeatable; default: to everything)")
+	cmd.Flags().StringSliceVar(only, "only", nil, "allow changes only to these: group=PATTERN or server=PATTERN, with * (repeatable; default: to everything)")
 }
 
 // readRole reads a role and what it is limited to.
