@@ -21,7 +21,7 @@ type Progress struct {
 	After  string `json:"after,omitempty"` // the key of the last row that was copied, in SQL
 	Copied bool   `json:"copied"`          // all were
 	Rows   int64  `json:"rows"`            // at the switch
-	Sum    string `json:"sum,omitempty"`   // of them, on both sides
+	Sum    string `json:"sum,omitempty"`   // of them
 	Create string `json:"create"`          // its definition when the move began
 }
 

@@ -66,6 +66,9 @@ func (r *run) copying(ctx context.Context) error {
 			break
 		}
 	}
+	if err := r.verify(ctx); err != nil {
+		return err
+	}
 	r.j.Stage = shard.Switching
 	return nil
 }
@@ -98,11 +101,18 @@ func (r *run) drain(ctx context.Context) error {
 }
 
 // next notes the next rows of a table as ones that are to be copied.
-func (r *run) next(ctx context.Context, t *table) (n int, err error) {
-	where := r.where(t)
-	if t.at.After != "" {
-		where += " AND " + keyColumns(t) + " > " + t.at.After
+func (r *run) next(ctx context.Context, t *table) (int, error) {
+	keys, err := r.keys(ctx, r.from, t, t.at.After)
+	for _, k := range keys {
+		t.dirty[k], t.at.After = true, k
 	}
+	t.at.Copied = err == nil && len(keys) < r.Limits.Rows
+	return len(keys), err
+}
+
+// keys are those of the next rows of a table that move, behind one.
+func (r *run) keys(ctx context.Context, s *side, t *table, after string) (keys []string, err error) {
+	where := r.where(t) + behind(t, after)
 	names := make([]string, len(t.key.Order))
 	for i, c := range t.key.Order {
 		names[i] = mysql.Quote(c.Name)
@@ -110,23 +120,17 @@ func (r *run) next(ctx context.Context, t *table) (n int, err error) {
 	statement := fmt.Sprintf("SELECT /* risso: which rows move? */ %s FROM %s FORCE INDEX (PRIMARY) WHERE %s ORDER BY %s LIMIT %d LOCK IN SHARE MODE",
 		strings.Join(names, ", "), t.full(), where, t.key.OrderBy(), r.Limits.Rows)
 	err = r.again(ctx, func() error {
-		n = 0
-		return r.from.rows.Query(ctx, statement, func(row [][]byte) error {
+		keys = nil
+		return s.rows.Query(ctx, statement, func(row [][]byte) error {
 			bound, err := t.key.Literals(row)
-			if err != nil {
-				return err
-			}
-			n++
-			t.at.After = tuple(bound)
-			t.dirty[t.at.After] = true
-			return nil
+			keys = append(keys, tuple(bound))
+			return err
 		})
 	})
 	if err != nil {
-		return n, fmt.Errorf("read keys of %s in group %s: %w", t.full(), r.from.group, err)
+		return nil, fmt.Errorf("read keys of %s in group %s: %w", t.full(), s.group, err)
 	}
-	t.at.Copied = n < r.Limits.Rows
-	return n, nil
+	return keys, nil
 }
 
 // keyColumns is the key's columns as SQL compares them.
@@ -271,14 +275,14 @@ func literal(c define.TableColumn, v []byte) string {
 	return bytes
 }
 
-// sum counts and sums the rows that move, on one side.
-func (r *run) sum(ctx context.Context, s *side, t *table) (out chunk.Rows, err error) {
+// sum counts and sums the rows that move, on one side; besides with a condition.
+func (r *run) sum(ctx context.Context, s *side, t *table, and string) (out chunk.Rows, err error) {
 	var read []string
 	for _, c := range chunk.Columns(t.Table) {
 		read = append(read, chunk.Expression(c))
 	}
 	var to wire.RowSink = &out
-	err = s.rows.Select(ctx, "SELECT /* risso: is the copy the same? */ "+strings.Join(read, ", ")+" FROM "+t.full()+" WHERE "+r.where(t), to)
+	err = s.rows.Select(ctx, "SELECT /* risso: is the copy the same? */ "+strings.Join(read, ", ")+" FROM "+t.full()+" WHERE "+r.where(t)+and, to)
 	if err != nil {
 		err = fmt.Errorf("read %s in group %s: %w", t.full(), s.group, err)
 	}

@@ -180,6 +180,9 @@ func (r *run) event(ctx context.Context, f binlogevent.Format, maps *binlogevent
 			}
 			if key != "" {
 				m.User.dirty[key] = true
+				if m.User.seen != nil {
+					m.User.seen[key] = true
+				}
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func newStory(t *testing.T, spec string, m shard.Map) *story {
 	t.Cleanup(func() { st.Close() })
 	s := &story{t: t, targets: map[string]mysql.Target{}, conns: map[string]*mysql.Conn{}, book: map[int]int{}}
 	limits := reshard.DefaultLimits()
-	limits.Grace, limits.Pause, limits.Rows = 0, time.Millisecond, 100
+	limits.Grace, limits.Pause, limits.Rows, limits.Whole = 0, time.Millisecond, 100, 500
 	s.mover = &reshard.Mover{Groups: &groups.Room{Docs: st, Who: "test"}, Maps: &keep.Room{Docs: st, Who: "test"}, Limits: limits, Say: func(text string) { t.Log(text) }}
 	for _, name := range []string{"west", "east"} {
 		node := sandboxtest.Up(t, spec, "binlog_format=ROW")
@@ -261,4 +261,96 @@ func TestSplit(t *testing.T) {
 			s.audit(byCustomer)
 		})
 	}
+}
+
+// TestStopped holds that a process that thaws after another one has gone on with its move writes nothing more, that a move can be taken back, and that rows
+// by hash and by list of texts move as Go computes it.
+func TestStopped(t *testing.T) {
+	const spec = "mariadb-10.11"
+	sandboxtest.Need(t, spec)
+	table := []shard.Table{{Schema: "shop", Name: "orders", Column: "place"}}
+	s := newStory(t, spec, shard.Map{Name: "shop", Kind: shard.Hash, Keys: shard.Text, Epoch: 1, Tables: table, Shards: []shard.Shard{{Name: "all", Group: "west", From: "0"}}})
+	ctx := t.Context()
+	stop := s.clients(2, place)
+	defer stop()
+	asked := shard.Asked{Shard: "all", New: "half", To: "east"}
+	p, err := s.mover.Plan(ctx, "shop", asked, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, thaw, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	first := *s.mover
+	first.Before = func(st shard.Stage) error {
+		if st == shard.Switching {
+			close(frozen)
+			<-thaw
+		}
+		return nil
+	}
+	go func() {
+		_, err := first.Run(ctx, p)
+		ended <- err
+	}()
+	<-frozen
+	if _, err := s.mover.Maps.Change(ctx, "shop", func(*shard.Map) error { return nil }); !errors.Is(err, keep.ErrMoving) {
+		t.Errorf("the map was changed while its rows move: %v", err)
+	}
+	j, err := s.mover.Undo(ctx, "shop")
+	if err != nil || j.Stage != shard.Undone || j.Deleted == 0 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if n, err := s.conns["east"].Text(ctx, "SELECT COUNT(*) FROM shop.orders"); n != "0" {
+		t.Errorf("%s rows are left of what was taken back, %v", n, err)
+	}
+	close(thaw)
+	if err := <-ended; err == nil {
+		t.Error("the one that thawed did not notice")
+	}
+	// Again, with one that is frozen while another one brings it to its end.
+	if p, err = s.mover.Plan(ctx, "shop", asked, false); err != nil {
+		t.Fatal(err)
+	}
+	frozen, thaw = make(chan struct{}), make(chan struct{})
+	go func() {
+		_, err := first.Run(ctx, p)
+		ended <- err
+	}()
+	<-frozen
+	if j, err = s.mover.Resume(ctx, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(reshard.Words(j.Move))
+	was := s.wrote.Load()
+	await.Until(t, func() bool { return s.wrote.Load() > was+200 }, "clients write after the switch")
+	close(thaw)
+	if err := <-ended; err == nil {
+		t.Error("the one that thawed did not notice")
+	}
+	stop()
+	s.audit(place)
+	if _, err := s.mover.Undo(ctx, "shop"); !errors.Is(err, reshard.ErrNothing) {
+		t.Errorf("%v", err)
+	}
+	// All of it back, and then by cutting it off at random moments.
+	if p, err = s.mover.Plan(ctx, "shop", shard.Asked{Shard: "half", New: "half", To: "west"}, false); err != nil {
+		t.Fatal(err)
+	}
+	stop = s.clients(2, place)
+	defer stop()
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	_, err = s.mover.Run(short, p)
+	for i := 2; err != nil && i < 40; i++ {
+		cancel()
+		short, cancel = context.WithTimeout(ctx, time.Duration(i*i)*20*time.Millisecond)
+		_, err = s.mover.Resume(short, "shop")
+		if errors.Is(err, reshard.ErrNothing) {
+			err = nil
+		}
+	}
+	cancel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	s.audit(place)
 }

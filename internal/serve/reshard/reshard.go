@@ -29,13 +29,14 @@ type Limits struct {
 	Rows  int           // that are copied, or deleted, at a time
 	Pause time.Duration // between two deletions
 	Lock  time.Duration // how long a statement waits for a lock; others wait behind it meanwhile
+	Whole int64         // tables of more rows are compared beforehand, so that writes are not refused for long
 	Near  int           // so few changed rows are left when writes are refused
 	Grace time.Duration // how long the old group refuses the keys after the switch, at least
 }
 
 // DefaultLimits are those of a command.
 func DefaultLimits() Limits {
-	return Limits{Rows: 500, Pause: 20 * time.Millisecond, Lock: 2 * time.Second, Near: 200, Grace: time.Minute}
+	return Limits{Rows: 500, Pause: 20 * time.Millisecond, Lock: 2 * time.Second, Near: 200, Whole: 20_000, Grace: time.Minute}
 }
 
 // Mover moves rows.
@@ -199,6 +200,11 @@ func (m *Mover) goOn(ctx context.Context, j *keep.Journal) error {
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err
+	}
+	if j.Stage == shard.Switching { // what was known of the copy is lost, and writes are not refused while it is compared again
+		if err := r.reopen(ctx); err != nil {
+			return err
+		}
 	}
 	for j.Ended.IsZero() {
 		if m.Before != nil {

@@ -52,6 +52,7 @@ type table struct {
 	at     *shard.Progress
 	dirty  map[string]bool // rows, by their key in SQL, that are to be copied
 	again  int             // how often some of them did not fit
+	seen   map[string]bool // rows that changed since the copy was compared; nil: it was not
 }
 
 // full is the table's name, as SQL takes it.
@@ -114,7 +115,34 @@ func (m *Mover) connect(ctx context.Context, s *side, id string) error {
 			return fmt.Errorf("prepare the session: %w", err)
 		}
 	}
-	return nil
+	return s.alone(ctx, id)
+}
+
+// alone ends the session of a process that worked on the move before, as one that was stopped and thaws: it must not write an old row over a newer one.
+func (s *side) alone(ctx context.Context, id string) error {
+	lock := mysql.Literal("risso_shard_" + id)
+	for range tries {
+		got := ""
+		if err := s.rows.Query(ctx, "SELECT /* risso: one process moves the rows */ GET_LOCK("+lock+", 1)", func(row [][]byte) error {
+			got = string(row[0])
+			return nil
+		}); err != nil {
+			return fmt.Errorf("lock the move: %w", err)
+		}
+		if got == "1" {
+			return nil
+		}
+		holder, err := s.conn.Text(ctx, "SELECT /* risso: which process moved them before? */ COALESCE(IS_USED_LOCK("+lock+"), 0)")
+		if err != nil {
+			return fmt.Errorf("ask who moves the rows: %w", err)
+		}
+		if n, err := strconv.ParseInt(holder, 10, 64); err == nil && n > 0 {
+			if err := s.conn.KillSession(ctx, n, false); err != nil {
+				return fmt.Errorf("end the session %d of the process that moved the rows before: %w", n, err)
+			}
+		}
+	}
+	return errors.New("another process moves the rows, and does not end")
 }
 
 // refused is why rows cannot be moved, and what helps.

@@ -9,7 +9,6 @@ import (
 	"github.com/rissodb/risso/internal/avail/shard"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 )
@@ -112,19 +111,19 @@ func (r *run) switching(ctx context.Context) error {
 	return err
 }
 
-// reopen takes writes of the rows again.
+// reopen takes writes of the rows again. The journal comes first: a process that another one has followed may drop nothing.
 func (r *run) reopen(ctx context.Context) error {
+	r.j.Stage, r.j.Fenced = shard.Copying, time.Time{}
+	if err := r.j.Save(ctx); err != nil {
+		return err
+	}
 	if r.from.rows.Broken() != nil {
 		r.from.close()
 		if err := r.connect(ctx, r.from, r.j.ID); err != nil {
 			return err
 		}
 	}
-	if err := r.lift(ctx); err != nil {
-		return err
-	}
-	r.j.Stage, r.j.Fenced = shard.Copying, time.Time{}
-	return r.j.Save(ctx)
+	return r.lift(ctx)
 }
 
 // settle copies what changed last, and compares.
@@ -148,26 +147,20 @@ func (r *run) settle(ctx context.Context) error {
 		if plain(create) != plain(t.at.Create) {
 			return refused("risso shard undo "+r.j.Map+", and begin again", "%s was altered during the move", t.full())
 		}
-		there := make(chan error, 1)
-		copied := t.at.Rows
-		var sum string
-		go func() {
-			s, err := r.sum(ctx, r.to, t)
-			copied, sum = s.Count, s.Sum.String()
-			there <- err
-		}()
-		here, err := r.sum(ctx, r.from, t)
-		if other := <-there; err == nil {
-			err = other
+		if t.seen != nil && t.at.Rows > r.Limits.Whole {
+			if err := r.compareSeen(ctx, t); err != nil {
+				return err
+			}
+			continue
 		}
+		here, there, err := r.both(ctx, t, "")
 		if err != nil {
 			return err
 		}
-		if here.Count != copied || here.Sum.String() != sum {
-			return fault.New(fault.Failed, "risso shard undo "+r.j.Map+", and look who changes the rows in group "+r.to.group+", or without the binary log in group "+r.from.group,
-				fmt.Errorf("%w: %s: %s in group %s, %s in group %s", ErrDiffers, t.full(), digits.Counted(here.Count, "row"), r.from.group, digits.Counted(copied, "row"), r.to.group))
+		if here.Count != there.Count || here.Sum != there.Sum {
+			return r.differs(t, here.Count, there.Count)
 		}
-		t.at.Rows, t.at.Sum = here.Count, sum
+		t.at.Rows, t.at.Sum = here.Count, here.Sum.String()
 	}
 	return nil
 }
@@ -199,6 +192,15 @@ func (r *run) cleaning(ctx context.Context) error {
 			return err
 		}
 	}
+	if r.j.Deleted == 0 { // they are all there, and nobody may write them
+		for _, t := range r.tables {
+			rows, err := r.sum(ctx, r.from, t, "")
+			if err != nil {
+				return err
+			}
+			t.at.Rows, t.at.Sum = rows.Count, rows.Sum.String()
+		}
+	}
 	if !r.j.Keep {
 		if err := r.deleted(ctx, r.from); err != nil {
 			return err
@@ -228,24 +230,22 @@ func (r *run) undoing(ctx context.Context) error {
 // deleted deletes the rows of the part on one side, few at a time.
 func (r *run) deleted(ctx context.Context, s *side) error {
 	for _, t := range r.tables {
-		for {
-			var n int64
-			err := r.again(ctx, func() error {
-				return s.rows.Exec(ctx, fmt.Sprintf("DELETE /* risso: rows that are in another group */ FROM %s WHERE %s LIMIT %d", t.full(), r.where(t), r.Limits.Rows))
-			})
-			if err == nil {
-				err = s.rows.Query(ctx, "SELECT /* risso: how many? */ ROW_COUNT()", func(row [][]byte) error {
-					_, err := fmt.Sscan(string(row[0]), &n)
-					return err
-				})
+		for after := ""; ; {
+			keys, err := r.keys(ctx, s, t, after)
+			if err != nil {
+				return err
 			}
+			if len(keys) == 0 {
+				break
+			}
+			after = keys[len(keys)-1]
+			err = r.again(ctx, func() error {
+				return s.rows.Exec(ctx, "DELETE /* risso: rows that are in another group */ FROM "+t.full()+" WHERE "+keyColumns(t)+" IN ("+strings.Join(keys, ", ")+") AND "+r.where(t))
+			})
 			if err != nil {
 				return fmt.Errorf("delete rows of %s in group %s: %w", t.full(), s.group, err)
 			}
-			if n <= 0 {
-				break
-			}
-			r.j.Deleted += n
+			r.j.Deleted += int64(len(keys))
 			if err := r.j.Save(ctx); err != nil {
 				return err
 			}
