@@ -94,10 +94,7 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member
 		return err
 	} else if known && (beat == 0 || beat > slowBeat) {
 		why := fmt.Sprintf("it hears from the primary each %s only: a frozen primary would be noticed after twice that", digits.Span(beat))
-		stop, start := s.StopReplica(""), s.StartReplica("")
-		if !s.MariaDB() { // which needs both to stand, and fetches again what it had not applied
-			stop, start = s.StopThread("", mysql.Receiver), s.StartThread("", mysql.Receiver)
-		}
+		stop, start := s.AroundPointing(n.Channels[0].Name)
 		statement(stop, "")
 		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat}), why)
 		statement(start, "")

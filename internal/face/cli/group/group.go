@@ -104,7 +104,7 @@ another one (its password is read from --replication-password-file).
 	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
 	fl.StringVar(&c.about, "about", "", "what it is, in your words")
 	c.patience = carry.DefaultLimits().Look
-	flags.DurationVar(fl, &c.agents, "agents", 0, "each member has a risso agent, which fences it after so long without a controller, as 3s")
+	flags.DurationVar(fl, &c.agents, "agent-ttl", 0, "each member has a risso agent, which fences it after so long without a controller, as 3s")
 	flags.DurationVar(fl, &c.pause, "pause", group.DefaultPause, "between two automatic failovers")
 	return cmd
 }
