@@ -53,6 +53,9 @@ func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
 
 // promote makes a member the primary: it replicates no longer, waits for acknowledgements if the group wants that, and takes writes. It may be done again.
 func (r *run) promote(ctx context.Context, n *node) error {
+	if err := r.holds(ctx); err != nil {
+		return err
+	}
 	for _, s := range n.c.Server.StopAll() {
 		if err := r.do(ctx, n, s); err != nil {
 			return err
@@ -139,6 +142,22 @@ func (r *run) waitForAcks(ctx context.Context, n *node) error {
 	return nil
 }
 
+// waitsForNobody lets a member that was the primary apply what it receives without waiting for acknowledgements: nobody replicates from it any more, and it would wait
+// for good. It waits again when it is the primary again; one of which Risso would not know that is left as it is set.
+func (r *run) waitsForNobody(ctx context.Context, n *node) error {
+	if i := r.g.Find(n.name); !r.g.Policy.SemiSync && (i < 0 || len(r.g.Members[i].Fenced) == 0) {
+		return nil
+	}
+	s, err := read.SemiSyncNow(ctx, n.c)
+	if err != nil {
+		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
+	}
+	if !s.Source.Enabled {
+		return nil
+	}
+	return r.do(ctx, n, "SET GLOBAL /* risso: nobody replicates from it */ "+s.Source.Names.Prefix+"_enabled = OFF")
+}
+
 // forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
 const forever = 4294967295
 
@@ -183,6 +202,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	port, _ := strconv.Atoi(text)
 	s := n.c.Server
 	if err := r.do(ctx, n, s.Shut()); err != nil {
+		return err
+	}
+	if err := r.waitsForNobody(ctx, n); err != nil {
 		return err
 	}
 	list, err := read.ReplicaChannels(ctx, n.c)
