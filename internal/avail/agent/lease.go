@@ -63,7 +63,7 @@ type Lease struct {
 	primary   string // who is it in that epoch; "": nobody
 	mine      bool   // it is this server
 	confirmed bool   // that was heard in this epoch
-	renewed   Moment // when the newest request was sent that confirmed it
+	renewed   Moment // when it was surely so: when a request was sent that confirmed it, less the age of what was answered
 	was       bool   // this server was confirmed once
 	ordered   bool   // a controller said by an order that it is not
 	fenced    *fence.State
@@ -74,13 +74,13 @@ func NewLease(policy string, ttl time.Duration, now Moment) *Lease {
 	return &Lease{ttl: ttl, policy: policy, began: now}
 }
 
-// Hear takes a controller's answer to a request that was sent at a moment. An older epoch, or an answer that was overtaken by a newer one, says nothing.
-func (l *Lease) Hear(sent Moment, v group.View, me func(group.Server) bool) {
+// Hear takes a controller's answer to a request that was sent at a moment, and how old it was when it was given. An older epoch, or an answer that was overtaken by a newer one, says nothing.
+func (l *Lease) Hear(sent Moment, age time.Duration, v group.View, me func(group.Server) bool) {
 	if l.heard && (v.Epoch < l.epoch || v.Epoch == l.epoch && sent < l.sent) {
 		return
 	}
 	if v.Epoch > l.epoch {
-		l.confirmed = false
+		l.confirmed, l.renewed = false, 0
 	}
 	l.heard, l.epoch, l.sent, l.primary, l.mine, l.ordered = true, v.Epoch, sent, "", false, l.ordered && v.Epoch == l.epoch
 	if v.Primary == nil {
@@ -88,7 +88,8 @@ func (l *Lease) Hear(sent Moment, v group.View, me func(group.Server) bool) {
 	}
 	l.primary, l.mine = v.Primary.Name, me(*v.Primary)
 	if l.mine {
-		l.confirmed, l.was, l.renewed = true, true, sent
+		l.renewed = max(l.renewed, sent-Moment(max(0, age)))
+		l.confirmed, l.was = true, true
 	}
 }
 

@@ -21,7 +21,7 @@ func (l lease) hear(at float64, epoch uint64, primary string) {
 	if primary != "" {
 		v.Primary = &group.Server{Name: primary}
 	}
-	l.Hear(s(at), v, func(g group.Server) bool { return g.Name == "me" })
+	l.Hear(s(at), 0, v, func(g group.Server) bool { return g.Name == "me" })
 }
 
 func (l lease) want(at float64, c Claims, act Act) Decision {
@@ -62,6 +62,23 @@ func TestLost(t *testing.T) {
 	l.want(8.1, ClaimsNo, Open)
 	l.Opened()
 	l.want(8.2, ClaimsYes, Stay)
+}
+
+// TestAge: an answer that is old when it is given confirms as much shorter, and none shortens what a younger one confirmed.
+func TestAge(t *testing.T) {
+	l := begin(t, FenceLost)
+	mine := func(group.Server) bool { return true }
+	l.Hear(s(10), 2*time.Second, group.View{Epoch: 1, Primary: &group.Server{Name: "me"}}, mine)
+	l.want(10.9, ClaimsYes, Stay)
+	l.want(11, ClaimsYes, Close)
+	l.Hear(s(12), 0, group.View{Epoch: 1, Primary: &group.Server{Name: "me"}}, mine)
+	l.Hear(s(12.5), 2*time.Second, group.View{Epoch: 1, Primary: &group.Server{Name: "me"}}, mine)
+	l.want(14.9, ClaimsYes, Stay)
+	for text, want := range map[string]time.Duration{"1200ms": 1200 * time.Millisecond, "": 0, "x": 0} {
+		if got := ageOf(text); got != want {
+			t.Errorf("%q: got %s", text, got)
+		}
+	}
 }
 
 // TestDeposed: another primary of a higher epoch closes it at once, and only a still higher one opens it; what is older, or was overtaken, says nothing.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/chaos/ledger"
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -125,6 +126,8 @@ const servePort = "8306"
 func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
 	l := &Lab{Dir: o.Dir, Group: o.Group, Risso: o.Risso}
 	s, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(o.Dir, "servers"), Name: "chaos", Servers: []string{o.Server}, Topology: sandbox.TopologyReplication,
+		// Replicas notice within seconds that a primary sends nothing any more: controllers ask them. They apply in parallel, as servers in production do.
+		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4", "loose_slave_parallel_threads=4"},
 		Replicas: o.Replicas, SemiSync: o.SemiSync, Network: true, Disk: o.Disk, Clock: o.Clock, Progress: o.Say})
 	if err != nil {
 		return l, err
@@ -146,21 +149,23 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if err := l.writeConfig(config); err != nil {
 		return err
 	}
-	args := []string{"group", "create", l.Group, "--config", config, "--all", "--data", data, "--automatic", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
+	args := []string{"group", "create", l.Group, "--config", config, "--all", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
 	if o.SemiSync {
 		args = append(args, "--semi-sync")
 	}
-	create := exec.CommandContext(ctx, l.Risso, args...)
-	var out strings.Builder
-	create.Stdout, create.Stderr = &out, &out
-	if err := place.Do(create.Start); err != nil {
-		return fmt.Errorf("make the group: %w", err)
-	}
-	if err := create.Wait(); err != nil {
-		return fmt.Errorf("make the group: %w: %s", err, strings.TrimSpace(out.String()))
+	if _, err := l.risso(ctx, args...); err != nil {
+		return err
 	}
 	address := net.JoinHostPort(place.Address, servePort)
-	where := l.asks("http://" + address + "/primary?group=" + url.QueryEscape(l.Group))
+	text, err := l.risso(ctx, "token", "create", "chaos", "--output", "json")
+	if err != nil {
+		return err
+	}
+	var token struct{ Token string }
+	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Token == "" {
+		return fmt.Errorf("risso token create: %w", errors.Join(err, errors.New("it gives no token")))
+	}
+	where := l.asks("http://"+address+"/primary?group="+url.QueryEscape(l.Group), token.Token)
 	p := &Process{Title: "controller", Args: []string{l.Risso, "serve", "--config", config, "--data", data, "--no-host", "--listen", address, "--failover", "auto"},
 		Place: place, Started: o.Started, Log: filepath.Join(l.Dir, "controller.log"), Ready: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it tells no primary after a minute"))
@@ -176,6 +181,74 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 		}}
 	l.Where, l.Controllers = where, []Controller{p}
 	return p.Start(ctx)
+}
+
+// Tend rebuilds members that the group keeps out because of transactions that only they have.
+func (l *Lab) Tend(ctx context.Context) (rebuilt []string, err error) {
+	if l.Where == nil {
+		return nil, nil
+	}
+	text, err := l.risso(ctx, "group", "show", l.Group, "--output", "json")
+	if err != nil {
+		return nil, err
+	}
+	var a struct{ Groups []group.Group }
+	if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Groups) != 1 {
+		return nil, fmt.Errorf("risso group show: %w: %s", err, text)
+	}
+	for _, m := range a.Groups[0].Members {
+		if m.Status != group.Faulty || m.Errant == "" {
+			continue // one that is FAULTY otherwise is on its way back
+		}
+		if err := l.rebuild(ctx, m.Name); err != nil {
+			return rebuilt, err
+		}
+		rebuilt = append(rebuilt, m.Name)
+	}
+	return rebuilt, nil
+}
+
+// rebuild fills a member again from the primary.
+func (l *Lab) rebuild(ctx context.Context, member string) error {
+	s, err := l.Find(ctx)
+	if err != nil {
+		return err
+	}
+	primary, err := l.Sandbox.Node(s.Name)
+	if err != nil {
+		return err
+	}
+	n, err := l.Sandbox.Node(member)
+	if err != nil {
+		return err
+	}
+	if err := n.Reseed(ctx, primary); err != nil {
+		return err
+	}
+	for _, status := range []group.Status{group.Spare, group.Secondary} {
+		if _, err := l.risso(ctx, "group", "set-status", l.Group, member, string(status)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// risso runs a command about the group where the controller is.
+func (l *Lab) risso(ctx context.Context, args ...string) (string, error) {
+	place, err := l.Sandbox.Network.Place(sandbox.Control)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, l.Risso, append(args, "--data", filepath.Join(l.Dir, "controller"))...)
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := place.Do(cmd.Start); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("risso %s: %w: %s", strings.Join(args[:2], " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
 }
 
 // writeConfig writes what risso serve watches. The password is in the nodes' own option files.
@@ -202,13 +275,26 @@ func (l *Lab) writeConfig(path string) error {
 }
 
 // asks returns how clients ask the controller where the primary is.
-func (l *Lab) asks(address string) func(context.Context) (ledger.Server, error) {
+func (l *Lab) asks(address, token string) func(context.Context) (ledger.Server, error) {
 	place, err := l.Sandbox.Network.Place(sandbox.Clients)
 	if err != nil {
 		return func(context.Context) (ledger.Server, error) { return ledger.Server{}, err }
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}
+	client := &http.Client{Transport: bearer{&http.Transport{DialContext: place.Dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}, token}}
 	return func(ctx context.Context) (ledger.Server, error) { return AskPrimary(ctx, client, address) }
+}
+
+// bearer adds a token to each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip is http.RoundTripper's.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
 }
 
 // AskPrimary asks risso serve for the primary of a group: the address is that of /primary?group=NAME.

@@ -29,6 +29,12 @@ type Cluster interface {
 	Heal(ctx context.Context, f Fault, target string) error
 }
 
+// Operator is a Cluster with somebody who rebuilds members that the group keeps out, because they have transactions that nobody was promised and that the primary has not.
+type Operator interface {
+	// Tend rebuilds such members, and says which.
+	Tend(ctx context.Context) (rebuilt []string, err error)
+}
+
 // Run is a run of planned faults.
 type Run struct {
 	Cluster Cluster
@@ -63,6 +69,8 @@ type Event struct {
 	Outage ledger.Outage `json:"outage"`
 	Found  ledger.Found  `json:"found"` // on the primary, when all was well again
 	Error  string        `json:"error,omitempty"`
+	// Rebuilt are members that the group kept out afterwards, for transactions that only they had and nobody was promised, and that were rebuilt.
+	Rebuilt []string `json:"rebuilt,omitempty"`
 	// Unwell says why the group was not well again in time.
 	Unwell string `json:"unwell,omitempty"`
 }
@@ -127,7 +135,7 @@ func (r *Run) Do(ctx context.Context, seed uint64, names map[uint64]string, fact
 }
 
 func (r *Run) faults(ctx context.Context) error {
-	if why := r.settle(ctx, 0); why != "" {
+	if why := r.settle(ctx, 0, nil); why != "" {
 		return fmt.Errorf("the group is not well before the first fault: %s", why)
 	}
 	for _, f := range r.Faults {
@@ -182,7 +190,7 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	if err := errors.Join(err, herr); err != nil {
 		return nil, fmt.Errorf("fault %d (%s) on %s: %w", f.Number, f.Kind, e.Target, err)
 	}
-	e.Unwell = r.settle(ctx, e.Healed)
+	e.Unwell = r.settle(ctx, e.Healed, &e.Rebuilt)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -206,28 +214,40 @@ func (r *Run) hold(ctx context.Context, f Fault, broken time.Duration) {
 }
 
 // settle waits until clients write, and all other members follow and are read-only. It returns what is still missing when it has no patience any more.
-func (r *Run) settle(ctx context.Context, since time.Duration) string {
+func (r *Run) settle(ctx context.Context, since time.Duration, rebuilt *[]string) string {
 	began := time.Now()
+	o, tended := r.Cluster.(Operator)
+	var mark ledger.Ack // members have to reach what was new when all began to be well: those that are a little behind all the time are well
 	for {
-		why := r.unwell(ctx, since)
+		why := r.unwell(ctx, since, &mark)
 		if why == "" || ctx.Err() != nil || time.Since(began) > r.Settle {
 			return why
+		}
+		if tended && rebuilt != nil {
+			list, err := o.Tend(ctx)
+			*rebuilt = append(*rebuilt, list...)
+			if err != nil {
+				return "a member cannot be rebuilt: " + err.Error()
+			}
 		}
 		_ = delay.For(ctx, 200*time.Millisecond)
 	}
 }
 
 // unwell says what is missing now; "" if nothing is.
-func (r *Run) unwell(ctx context.Context, since time.Duration) string {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+func (r *Run) unwell(ctx context.Context, since time.Duration, mark *ledger.Ack) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s, err := r.Cluster.Find(ctx)
 	if err != nil {
 		return "there is no primary: " + err.Error()
 	}
-	mark, ok := r.Book.Mark(s.Name)
-	if !ok || mark.Acked <= since {
-		return "clients do not write to " + s.Name
+	if mark.Server != s.Name {
+		a, ok := r.Book.Mark(s.Name)
+		if !ok || a.Acked <= since {
+			return "clients do not write to " + s.Name
+		}
+		*mark = a
 	}
 	var missing []string
 	for _, m := range r.Cluster.Members() {
@@ -243,17 +263,31 @@ func (r *Run) unwell(ctx context.Context, since time.Duration) string {
 			missing = append(missing, m+" does not answer: "+err.Error())
 			continue
 		}
-		has, err := r.Book.Has(ctx, db, mark)
+		has, err := r.reaches(ctx, db, *mark)
 		switch {
 		case err != nil:
 			missing = append(missing, m+" does not answer: "+err.Error())
 		case !has:
-			missing = append(missing, m+" does not have the newest rows")
+			missing = append(missing, m+" does not follow")
 		case !readOnly:
 			missing = append(missing, m+" is not read-only")
 		}
 	}
 	return strings.Join(missing, "; ")
+}
+
+// reaches reports whether a replica has a row, now or a moment later: the row is a new one.
+func (r *Run) reaches(ctx context.Context, db *sql.DB, a ledger.Ack) (bool, error) {
+	const moment = time.Second
+	for began := time.Now(); ; {
+		has, err := r.Book.Has(ctx, db, a)
+		if has || err != nil || time.Since(began) > moment {
+			return has, err
+		}
+		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
 }
 
 // pool is a member's, for questions.
@@ -328,7 +362,7 @@ func (r *Run) level(ctx context.Context, db *sql.DB) {
 		return
 	}
 	newest := book.Acks[len(book.Acks)-1]
-	for began := time.Now(); time.Since(began) < 20*time.Second && ctx.Err() == nil; {
+	for began := time.Now(); time.Since(began) < r.Settle/2 && ctx.Err() == nil; {
 		if has, err := r.Book.Has(ctx, db, newest); err == nil && has {
 			return
 		}
@@ -342,6 +376,9 @@ func (e *Event) line() string {
 	fmt.Fprintf(&b, "   outage %s", digits.Span(e.Outage.For))
 	if e.After != e.Before {
 		fmt.Fprintf(&b, ", primary now %s", e.After)
+	}
+	if len(e.Rebuilt) > 0 {
+		fmt.Fprintf(&b, ", rebuilt %s", strings.Join(e.Rebuilt, ", "))
 	}
 	fmt.Fprintf(&b, ", lost %d of %s", len(e.Found.Lost), digits.Counted(int64(e.Found.Acknowledged), "acknowledged write"))
 	if why := e.violation(); why != "" {

@@ -82,14 +82,12 @@ func proven(j *Journal, t *topology.Topology) (Verdict, string) {
 }
 
 // Amend puts into a receipt what the old primary has, now that it answers, and the new one has not; save keeps it.
-func Amend(r *Receipt, errant string, save func() error) error {
+func Amend(r *Receipt, errant string, count uint64, save func() error) error {
 	if r.Lost == errant {
 		return nil
 	}
 	r.Lost, r.Checked = errant, "the old primary itself"
-	if e, err := mysql.AllErrant(errant); err == nil {
-		r.Count = max(1, e.Count())
-	}
+	r.Count = count
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {

@@ -72,11 +72,19 @@ type Result struct {
 	Steps   []Step        `json:"steps"`
 	State   State         `json:"state"` // what was there before
 	Took    time.Duration `json:"took_ns"`
+
+	mu      sync.Mutex
 	holding *mysql.Conn
 }
 
-// Release gives the global read lock up that Options.Hold keeps.
+// Release gives the global read lock up that Options.Hold keeps. It may be called from any goroutine, as those below.
 func (r *Result) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.release()
+}
+
+func (r *Result) release() {
 	if r.holding != nil {
 		_ = r.holding.Close()
 		r.holding = nil
@@ -84,15 +92,21 @@ func (r *Result) Release() {
 }
 
 // Holds reports whether a global read lock is kept.
-func (r *Result) Holds() bool { return r.holding != nil }
+func (r *Result) Holds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holding != nil
+}
 
 // Holding makes sure that the global read lock is still kept: the session that has it may have been ended.
 func (r *Result) Holding(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.holding == nil {
 		return false
 	}
 	if err := r.holding.Exec(ctx, "SELECT /* risso: is the lock still held? */ 1"); err != nil {
-		r.Release()
+		r.release()
 	}
 	return r.holding != nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/fault"
@@ -53,6 +54,8 @@ type Carrier struct {
 	Say    func(string) // is told what goes on; may be nil
 	// Published is called when clients are to go elsewhere, before the rest is done; may be nil.
 	Published func(*group.Group)
+	// Hooks run when something happens; nil: there are none.
+	Hooks *publish.Hooks
 }
 
 // NewHolder is a name that no other process has.

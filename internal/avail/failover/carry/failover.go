@@ -2,13 +2,14 @@ package carry
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -47,13 +48,18 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 
 // failover does it.
 func (r *run) failover(ctx context.Context, a Asked) error {
+	if err := r.before(ctx); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return r.finish(ctx, failover.Undone, err)
 	}
-	fenced := make(chan string, 1)
+	fenced := make(chan error, 1)
 	go func() { fenced <- r.fence(ctx) }()
 	r.stopReceivers(ctx)
-	r.words(r.j.Old, "%s", <-fenced)
+	if err := <-fenced; err != nil {
+		return r.giveUp(ctx, err)
+	}
 	choice, err := r.choose(ctx, a)
 	if err != nil {
 		return r.giveUp(ctx, err)
@@ -180,16 +186,35 @@ func (r *run) stopReceivers(ctx context.Context) {
 	}
 }
 
-// fence tries to let the old primary take no writes, should it be alive, and says what came of it.
-func (r *run) fence(ctx context.Context) string {
+// fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
+func (r *run) fence(ctx context.Context) error {
 	if r.j.Old == "" {
-		return "there is no old primary"
+		r.words("", "there is no old primary")
+		return nil
 	}
 	res, err := r.shut(ctx, fence.Options{Limit: fenceTime})
 	if err != nil {
-		return fmt.Sprintf("it could not be kept from writes: %v", err)
+		r.words(r.j.Old, "it could not be kept from writes: %v", err)
+	} else {
+		r.words(r.j.Old, "%s", res.Words())
 	}
-	return res.Words()
+	// Where nothing listens, nothing writes: the host itself says so.
+	proven := err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused
+	if err := r.fencedByHooks(ctx, proven); err != nil || proven {
+		return err
+	}
+	return r.awaitAgent(ctx)
+}
+
+// awaitAgent waits until an agent beside an old primary that could not be kept from writes has fenced it, as it heard from no controller for so long.
+func (r *run) awaitAgent(ctx context.Context) error {
+	ttl := r.g.Policy.Agents
+	if ttl == 0 {
+		return nil
+	}
+	left := time.Until(r.j.Began.Add(agent.Wait(ttl)))
+	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
+	return delay.For(ctx, max(0, left))
 }
 
 // fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -287,14 +288,26 @@ func (r *run) others(without ...string) (names []string) {
 
 // finish ends a journal, whatever became of ctx.
 func (r *run) finish(ctx context.Context, s failover.Stage, err error) error {
+	if s != failover.Done {
+		r.mu.Lock()
+		r.j.Problem = problem(err)
+		r.mu.Unlock()
+		_, _ = r.happens(context.WithoutCancel(ctx), publish.Failed) // it is in the journal
+	}
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Stop)
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.j.Stage = s
 	r.j.Ended = time.Now().UTC()
-	if err != nil {
-		r.j.Problem = strings.TrimSpace(err.Error())
-	}
+	r.j.Problem = problem(err)
 	return errors.Join(err, r.j.Save(end))
+}
+
+// problem is an error in words.
+func problem(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimSpace(err.Error())
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
@@ -219,6 +221,9 @@ func before(t *topology.Topology) map[string]failover.Was {
 
 // switchover does it.
 func (r *run) switchover(ctx context.Context) error {
+	if err := r.before(ctx); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
 	old, err := r.node(ctx, r.j.Old)
 	if err == nil {
 		_, err = r.node(ctx, r.j.New)
@@ -356,6 +361,8 @@ func (r *run) conclude(ctx context.Context) error {
 	if err := r.stage(ctx, failover.Pointing); err != nil {
 		return r.finish(ctx, failover.Failed, err)
 	}
+	var told sync.WaitGroup // beside: a commit may wait until another member follows
+	told.Go(func() { _, _ = r.happens(ctx, publish.AfterPromotion) })
 	failed := each(r.others(), func(name string) error {
 		err := r.point(ctx, name)
 		r.mu.Lock()
@@ -370,5 +377,7 @@ func (r *run) conclude(ctx context.Context) error {
 		r.words(name, "it does not follow the new primary: %v", err)
 	}
 	r.receipt(ctx)
+	told.Wait()
+	r.wellFor(ctx)
 	return r.finish(ctx, failover.Done, nil)
 }

@@ -104,7 +104,7 @@ Ctrl-C ends the fault that is going on. After kill -9, risso chaos heal does.
 	fl.Uint64Var(&c.seed, "seed", 0, "the same seed gives the same faults in the same order (default: a random one, which is printed)")
 	fl.StringSliceVar(&c.only, "only", nil, "kinds of faults (default: all that are possible)")
 	fl.IntVar(&c.writers, "writers", 4, "writers that follow the primary")
-	flags.DurationVar(fl, &c.pause, "pause", 10*time.Millisecond, "of a writer between two writes")
+	flags.DurationVar(fl, &c.pause, "pause", 20*time.Millisecond, "of a writer between two writes")
 	flags.DurationVar(fl, &c.limit, "limit", time.Minute, "how long a fault lasts at most while nobody can write")
 	flags.DurationVar(fl, &c.settle, "settle", 2*time.Minute, "how long all members may take to be well again after a fault")
 	fl.StringVar(&c.dir, "dir", "", "folder for the ledger and the certificate (default: risso-chaos- and the time, here)")
