@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -139,6 +140,22 @@ func (r *run) waitForAcks(ctx context.Context, n *node) error {
 	return nil
 }
 
+// waitNoMore lets a member that is to follow wait for no acknowledgements, as it did when it was the primary: nobody follows it, and what it applies would wait for good.
+// It is shut by now. Where a session still waits, it is left as it is: its client would be told that the transaction is committed.
+func (r *run) waitNoMore(ctx context.Context, n *node) error {
+	s, err := read.SemiSyncNow(ctx, n.c)
+	if err != nil {
+		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
+	}
+	if !s.Source.Enabled {
+		return nil
+	}
+	if s.Source.Waiting > 0 {
+		return fmt.Errorf("%w: %s has %s that wait for an acknowledgement", ErrSurprise, n.name, digits.Counted(s.Source.Waiting, "session"))
+	}
+	return r.do(ctx, n, "SET GLOBAL "+s.Source.Names.Prefix+"_enabled = OFF")
+}
+
 // forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
 const forever = 4294967295
 
@@ -183,6 +200,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	port, _ := strconv.Atoi(text)
 	s := n.c.Server
 	if err := r.do(ctx, n, s.Shut()); err != nil {
+		return err
+	}
+	if err := r.waitNoMore(ctx, n); err != nil {
 		return err
 	}
 	list, err := read.ReplicaChannels(ctx, n.c)
