@@ -161,6 +161,11 @@ var answerRuns = []answerRun{
 	{"group show", "group show g --data DIR/groups", 0},
 	{"group set-status", "group set-status g r SPARE --data DIR/groups", 0},
 	{"group set-weight", "group set-weight g r 0.5 --data DIR/groups", 0},
+	{"shard define", "shard define m --kind list --keys text --table shop.orders:v --shard a=g@DE,FR --data DIR/groups", 0},
+	{"shard add", "shard add m b --group g --values US --data DIR/groups", 0},
+	{"shard list", "shard list --data DIR/groups", 0},
+	{"shard lookup", "shard lookup m US --data DIR/groups", 0},
+	{"shard remove", "shard remove m b --data DIR/groups", 0},
 	{"failover", "failover --group g --to r --dry-run --data DIR/groups", 1},
 	{"switchover", "switchover --group g --to r --yes --data DIR/groups", 0},
 	{"switchover", "switchover --group g --to p --yes --data DIR/groups", 0},
@@ -285,7 +290,10 @@ func TestJSONAnswers(t *testing.T) {
 			}
 		}
 	}
-	seen["replica skip"] = true                                    // a replica that stopped is in TestReplica
+	seen["replica skip"] = true // a replica that stopped is in TestReplica
+	for _, name := range []string{"split", "move", "resume", "undo"} {
+		seen["shard "+name] = true // they need two groups: TestShard runs them
+	}
 	seen["binlog follow how far it is, a line each second"] = true // they come from the same run
 	seen["binlog follow what happens, a line each"], seen["top a line each second"] = seen["binlog follow"], seen["top"]
 	for _, a := range answers() {

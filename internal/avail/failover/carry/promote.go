@@ -16,7 +16,6 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -54,6 +53,9 @@ func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
 
 // promote makes a member the primary: it replicates no longer, waits for acknowledgements if the group wants that, and takes writes. It may be done again.
 func (r *run) promote(ctx context.Context, n *node) error {
+	if err := r.holds(ctx); err != nil {
+		return err
+	}
 	for _, s := range n.c.Server.StopAll() {
 		if err := r.do(ctx, n, s); err != nil {
 			return err
@@ -140,9 +142,12 @@ func (r *run) waitForAcks(ctx context.Context, n *node) error {
 	return nil
 }
 
-// waitNoMore lets a member that is to follow wait for no acknowledgements, as it did when it was the primary: nobody follows it, and what it applies would wait for good.
-// It is shut by now. Where a session still waits, it is left as it is: its client would be told that the transaction is committed.
-func (r *run) waitNoMore(ctx context.Context, n *node) error {
+// waitsForNobody lets a member that was the primary apply what it receives without waiting for acknowledgements: nobody replicates from it any more, and it would wait
+// for good. It waits again when it is the primary again; one of which Risso would not know that is left as it is set.
+func (r *run) waitsForNobody(ctx context.Context, n *node) error {
+	if i := r.g.Find(n.name); !r.g.Policy.SemiSync && (i < 0 || len(r.g.Members[i].Fenced) == 0) {
+		return nil
+	}
 	s, err := read.SemiSyncNow(ctx, n.c)
 	if err != nil {
 		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
@@ -150,10 +155,7 @@ func (r *run) waitNoMore(ctx context.Context, n *node) error {
 	if !s.Source.Enabled {
 		return nil
 	}
-	if s.Source.Waiting > 0 {
-		return fmt.Errorf("%w: %s has %s that wait for an acknowledgement", ErrSurprise, n.name, digits.Counted(s.Source.Waiting, "session"))
-	}
-	return r.do(ctx, n, "SET GLOBAL "+s.Source.Names.Prefix+"_enabled = OFF")
+	return r.do(ctx, n, "SET GLOBAL /* risso: nobody replicates from it */ "+s.Source.Names.Prefix+"_enabled = OFF")
 }
 
 // forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
@@ -202,7 +204,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	if err := r.do(ctx, n, s.Shut()); err != nil {
 		return err
 	}
-	if err := r.waitNoMore(ctx, n); err != nil {
+	if err := r.waitsForNobody(ctx, n); err != nil {
 		return err
 	}
 	list, err := read.ReplicaChannels(ctx, n.c)

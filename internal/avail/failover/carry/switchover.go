@@ -55,9 +55,12 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 	}
 	k.Lossless = k.SemiSync && n.SemiSync.Point == "AFTER_SYNC" && n.SemiSync.WaitNobody && n.SemiSync.Timeout >= time.Hour
 	for j := range t.Nodes {
-		if m := &t.Nodes[j]; m.Seen && j != i && m.SemiSync.ReplicaActive {
+		if m := &t.Nodes[j]; j != i && (m.SemiSync.ReplicaActive || !m.Seen) {
 			k.Acks = append(k.Acks, m.Name)
 		}
+	}
+	for len(k.Acks) < n.SemiSync.Replicas { // it counts more than those that were asked
+		k.Acks = append(k.Acks, "a replica that is no member")
 	}
 	return k
 }
@@ -212,7 +215,7 @@ func before(t *topology.Topology) map[string]failover.Was {
 		}
 		w := failover.Was{ReadOnly: n.Writes.ReadOnly, Super: n.Writes.Super}
 		if len(n.Channels) == 1 {
-			w.Source = n.Channels[0].Source
+			w.Source, w.Applying = n.Channels[0].Source, n.Channels[0].Applying()
 		}
 		out[n.Name] = w
 	}
@@ -284,6 +287,9 @@ func (r *run) goBack(ctx context.Context, why error) error {
 	r.words("", "it failed, and goes back: %v", why)
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
+	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
+		return errors.Join(why, err)
+	}
 	if err := r.undo(bctx); err != nil {
 		return r.finish(bctx, failover.Failed, fmt.Errorf("%w; it could not be taken back: %w", why, err))
 	}

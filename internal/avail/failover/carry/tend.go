@@ -19,7 +19,7 @@ type chore struct {
 	member string
 	what   string // open, shut, quarantine, rejoin, follow, back
 	errant string
-	count  uint64 // of the transactions that are
+	count  uint64 // of errant
 	node   *topology.Node
 }
 
@@ -114,8 +114,8 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 	return nil
 }
 
-// beyond are the transactions that a member has and the primary, which was asked later, has not.
-func beyond(n, primary *topology.Node) (set string, count uint64) {
+// beyond are the transactions, and how many, that a member has and the primary, which was asked later, has not.
+func beyond(n, primary *topology.Node) (string, uint64) {
 	mine, theirs := n.GTID.Executed, primary.GTID.Executed
 	if n.GTID.ByDomain {
 		mine, theirs = n.GTID.State, primary.GTID.State
