@@ -350,6 +350,37 @@ func TestStopped(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the one that thawed did not notice")
 	}
+	// A copy that is not the same, and a group that failed over meanwhile, are found while writes are refused: they are taken again, and the map stays.
+	for what, f := range map[string]struct {
+		harm, mend func()
+		want       error
+	}{
+		"a row too many": {func() { s.exec("east", insert+row(7_000_001, 2, 1)) }, func() { s.exec("east", "DELETE FROM shop.orders WHERE id = 7000001") }, reshard.ErrDiffers},
+		"a failover": {func() {
+			if _, err := s.mover.Groups.Change(ctx, "east", func(g *group.Group) error { g.Epoch++; return nil }); err != nil {
+				t.Error(err)
+			}
+		}, func() {}, reshard.ErrMoved},
+	} {
+		if p, err = s.mover.Plan(ctx, "shop", asked, false); err != nil {
+			t.Fatal(err)
+		}
+		harmed := *s.mover
+		harmed.Say = func(text string) {
+			if strings.HasPrefix(text, "comparing") {
+				f.harm()
+			}
+		}
+		if _, err := harmed.Run(ctx, p); !errors.Is(err, f.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+		was := s.wrote.Load()
+		await.Until(t, func() bool { return s.wrote.Load() > was+200 }, "clients write as before")
+		f.mend()
+		if _, err := s.mover.Undo(ctx, "shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// Again, with one that is frozen while another one brings it to its end.
 	if p, err = s.mover.Plan(ctx, "shop", asked, false); err != nil {
 		t.Fatal(err)
