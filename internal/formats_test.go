@@ -18,6 +18,7 @@ import (
 // ownForms are the files that write numbers by other forms than digits', and why.
 var ownForms = map[string]string{
 	"mysql/takeover.go":                "seconds in statements",
+	"mysql/repoint.go":                 "seconds in statements",
 	"../ui/src/chart/plot.ts":          "the name of a month",
 	"../ui/src/common/parts.tsx":       "coordinates of a drawing",
 	"../ui/src/protect/Server.tsx":     "a width in CSS",

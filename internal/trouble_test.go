@@ -50,6 +50,7 @@ var ownWords = map[string]string{
 	"watch/rules/rules.go":              "a finding before its sentence is put together",
 	"explain/differ/compare.go":         "why a difference matters: a fact, with nothing to mend",
 	"explain/differ/meanings.go":        "why a variable matters: a fact, with nothing to mend",
+	"face/cli/chaos/verify.go":          "why a certificate is not what it was: nothing to mend",
 	"avail/topology/picture/picture.go": "the class of a failure, as topology.Failure has it",
 	"serve/topology/topology.go":        "why what the topology looked like is not known: nothing to mend",
 }

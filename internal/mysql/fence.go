@@ -182,34 +182,56 @@ type Start struct {
 // StartOf learns that of a variable with the value it has now. What was set since the server was started hides what stands in its option files: then it is not known. Sources: MySQL
 // manual, "The Performance Schema variables_info Table" and "Persisted System Variables" (these are read last); MariaDB documentation, "Information Schema SYSTEM_VARIABLES Table".
 func StartOf(ctx context.Context, c *Conn, name, value string) (Start, error) {
+	kept, is, err := KeptSetting(ctx, c, name)
+	if err != nil || is {
+		return Start{kept, "what the server keeps itself (SET PERSIST)", is}, err
+	}
+	origin, path, err := originOf(ctx, c, name)
+	switch {
+	case err != nil || origin == "" || origin == setSince:
+		return Start{}, err
+	case origin == byDefault:
+		return Start{value, "nothing says otherwise", true}, nil
+	case path == "":
+		path = "the command line"
+	}
+	return Start{value, path, true}, nil
+}
+
+// SinceStart reports whether a variable has the value with which the server was started, by a file or its command line; false also if the server does not tell.
+func SinceStart(ctx context.Context, c *Conn, name string) (bool, error) {
+	origin, _, err := originOf(ctx, c, name)
+	return err == nil && origin != "" && origin != setSince && origin != byDefault, err
+}
+
+// What originOf says.
+const (
+	setSince  = "set"
+	byDefault = "default"
+)
+
+// originOf is where the value of a variable comes from, and the file that has it; "" if the server does not tell.
+func originOf(ctx context.Context, c *Conn, name string) (origin, path string, err error) {
 	query := ""
 	switch {
 	case c.Server.KeepsSettings():
-		kept, is, err := KeptSetting(ctx, c, name)
-		if err != nil || is {
-			return Start{kept, "what the server keeps itself (SET PERSIST)", is}, err
-		}
-		query = "SELECT /* risso: what is it after a restart? */ VARIABLE_SOURCE AS o, VARIABLE_PATH AS p FROM performance_schema.variables_info WHERE VARIABLE_NAME = "
+		query = "SELECT /* risso: where does it come from? */ VARIABLE_SOURCE AS o, VARIABLE_PATH AS p FROM performance_schema.variables_info WHERE VARIABLE_NAME = "
 	case c.Server.AtLeast(fleet.Never, 100500):
-		query = "SELECT /* risso: what is it after a restart? */ GLOBAL_VALUE_ORIGIN AS o, GLOBAL_VALUE_PATH AS p FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = "
+		query = "SELECT /* risso: where does it come from? */ GLOBAL_VALUE_ORIGIN AS o, GLOBAL_VALUE_PATH AS p FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = "
 	default:
-		return Start{}, nil
+		return "", "", nil
 	}
 	rows, err := c.Maps(ctx, query+Literal(name))
 	if err != nil || len(rows) == 0 {
-		return Start{}, err
+		return "", "", err
 	}
 	switch origin := rows[0]["o"]; origin {
-	case "DYNAMIC", "SQL": // it was set
-		return Start{}, nil
+	case "DYNAMIC", "SQL":
+		return setSince, "", nil
 	case "COMPILED", "COMPILE-TIME":
-		return Start{value, "nothing says otherwise", true}, nil
+		return byDefault, "", nil
 	default:
-		from := rows[0]["p"]
-		if from == "" {
-			from = "the command line"
-		}
-		return Start{value, from, true}, nil
+		return origin, rows[0]["p"], nil
 	}
 }
 

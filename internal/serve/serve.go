@@ -155,12 +155,14 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 	defer parts.Publishing.Close()
+	parts.Groups.Hooks = parts.Publishing.Hooks()
 	ruled, err := w.speak(ctx, &parts)
 	if err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return facts.run(gctx) })
+	g.Go(func() error { return w.lookAtControllers(gctx, facts) })
 	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer stopMoments() // when no collector notes any more

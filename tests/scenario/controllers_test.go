@@ -109,7 +109,7 @@ var tokenForm = regexp.MustCompile(`risso_\S+`)
 func TestControllers(t *testing.T) {
 	t.Parallel()
 	first := &controller{name: "c1", data: dataDir(t)}
-	act := tokenForm.FindString(mustCommand(t, "token", "create", "before", "--role", "act", "--data", first.data))
+	act := tokenForm.FindString(mustCommand(t, "token", "create", "before", "--role", "change", "--data", first.data))
 	mustCommand(t, "controller", "init", "--name", "c1", "--address", freeAddress(t), "--data", first.data)
 	if code, said := command(t, "token", "create", "shut", "--data", first.data); code != 1 || !strings.Contains(said, "does not run") {
 		t.Errorf("a token without risso serve: exit code %d, %s; want 1 and that none runs", code, said)
@@ -173,6 +173,10 @@ func TestControllers(t *testing.T) {
 	mustCommand(t, "token", "revoke", "by-"+leader, "--data", left[0].data)
 	delete(look, leader)
 	holdAlike(left, 4)
+	await(t, "the loss is told", func() bool {
+		_, body, _ := left[0].request(t, http.MethodGet, "/api/self", url.Values{}, bearer(act))
+		return strings.Contains(string(body), "observer.controller")
+	})
 	lost.start(t)
 	left[0].awaitAll(t, 3)
 	holdAlike(all, 4)

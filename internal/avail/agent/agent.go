@@ -27,6 +27,7 @@ type Options struct {
 	Token       string   // for the controllers, and shared with them: what the agent tells is signed with it
 	TTL, Every  time.Duration
 	Fence       string // when it fences: one of Fences
+	Reopen      bool   // a confirmed primary that was started anew, and came up read-only, is opened
 	Boot        bool   // a fenced server takes no writes after a restart either, where it can write that down
 	State       string // folder of journals
 	Transport   http.RoundTripper
@@ -50,6 +51,10 @@ type Agent struct {
 	loan  *change.Loan[fence.State]
 	wrong map[string]string // by controller: why it does not answer
 	acted time.Time         // when the server was fenced or opened last
+	life  int64             // since when the server ran that was fenced; 0: not known
+	fresh bool              // the server may have been started since it was last seen to take writes
+	tries int               // acts in a row that failed
+	last  string            // what was said of the last of them
 	lost  bool              // the lock that the agent held is gone, and not by itself
 }
 
@@ -87,7 +92,7 @@ func New(o Options) *Agent {
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}
-	a := &Agent{o: o, views: make(chan heard), orders: make(chan order), done: make(chan outcome, 1), wrong: map[string]string{}, lease: NewLease(o.Fence, o.TTL, now())}
+	a := &Agent{o: o, views: make(chan heard), orders: make(chan order), done: make(chan outcome, 1), wrong: map[string]string{}, lease: NewLease(o.Fence, o.TTL), fresh: true}
 	a.eyes.target = o.Target
 	a.prober = health.NewProber(o.Target, health.DefaultEvery, health.DefaultMaxAge, func(err error) {
 		if err == nil {
@@ -173,14 +178,26 @@ func (a *Agent) decide(ordered bool) (d Decision, ends Moment) {
 	if a.prober.Seen().Began.Before(a.acted) { // it was looked at before it was fenced
 		c = ClaimsUnknown
 	}
-	d = a.lease.Decide(now(), c)
+	if c != ClaimsNo {
+		a.fresh = c == ClaimsUnknown
+	}
+	life := a.eyes.life()
+	d = a.lease.Decide(now(), c, a.lease.fenced != nil && a.life != 0 && life != 0 && life != a.life)
 	switch f := a.lease.fenced; {
-	case ordered && d.Act != Close:
-		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it"}
+	case ordered:
+		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it", Ordered: true}
+	case d.Act == Stay && f == nil && a.o.Reopen && a.fresh && a.closedPrimary(c):
+		d = Decision{Act: Open, Epoch: a.lease.epoch, Because: fmt.Sprintf("it was started anew, and is confirmed as the primary of epoch %d", a.lease.epoch)}
 	case d.Act == Stay && a.lost && f != nil && !a.lease.Deposed():
 		d = Decision{Act: Close, Epoch: f.Epoch, Unheard: f.Unheard, Because: "the session that held its lock is gone"}
 	}
 	return d, a.lease.Ends()
+}
+
+// closedPrimary reports whether the server is confirmed as the primary, replicates from none, and is read-only.
+func (a *Agent) closedPrimary(c Claims) bool {
+	s := a.prober.Seen()
+	return c == ClaimsNo && a.lease.Valid(now()) && s.Health.ReadOnly && !s.Channels.Began.IsZero() && s.Channels.Err == nil && len(s.Channels.List) == 0
 }
 
 // claims is what the last look at the server says.
@@ -214,11 +231,14 @@ func (a *Agent) hear(h heard) {
 			a.o.Tell(h.from + " does not answer: " + word)
 		}
 	}
+	if errors.Is(h.err, errNoGroup) {
+		a.lease.Absent(h.sent)
+	}
 	if h.err != nil {
 		a.state.LastError = h.from + ": " + word
 		return
 	}
-	a.lease.Hear(h.sent, h.view, a.me)
+	a.lease.Hear(h.sent, h.age, h.view, a.me)
 	a.raise()
 	if a.lease.Deposed() && a.hold != nil { // now a controller looks after it: it must be able to replicate. read_only stays
 		a.hold.Release()
@@ -299,41 +319,115 @@ func (a *Agent) note(s mysql.Server, was fence.State) error {
 	return err
 }
 
-// close fences the server.
+// close fences the server, unless a controller has closed it just now, as in a switchover: that is at work there over sessions that must not be ended.
 func (a *Agent) close(ctx context.Context, d Decision) {
-	a.o.Tell(fmt.Sprintf("fence %s: %s", a.o.Target.Address(), d.Because))
-	r, err := fence.Fence(ctx, a.o.Target, fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, Note: a.note})
-	if err != nil || !r.Proven {
-		_ = delay.For(ctx, tick) // the next attempt follows at once
+	a.mu.Lock()
+	ours := a.lease.fenced != nil // then it may be that only the lock is gone
+	a.mu.Unlock()
+	o := fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, OnlyOpen: !d.Ordered && !ours, Keep: append(a.prober.Sessions(), a.eyes.session())}
+	o.Note = func(s mysql.Server, was fence.State) error {
+		a.begins("fence", d)
+		return a.note(s, was)
 	}
-	a.done <- outcome{d, r, err}
+	r, err := fence.Fence(ctx, a.o.Target, o)
+	if err == nil && r.Skipped {
+		a.done <- outcome{did: Decision{Act: Stay}}
+		return
+	}
+	a.done <- outcome{d, r, a.pause(ctx, err, r)}
 }
 
 // open undoes that, as long as it is confirmed.
 func (a *Agent) open(ctx context.Context, d Decision, within time.Duration) {
+	within = min(within, fenceLimit)
 	a.mu.Lock()
-	was := *a.lease.fenced
+	fenced := a.lease.fenced
 	if a.hold != nil {
 		a.hold.Release()
 		a.hold = nil
 	}
 	a.mu.Unlock()
-	a.o.Tell(fmt.Sprintf("open %s: %s", a.o.Target.Address(), d.Because))
-	err := fence.Undo(ctx, a.o.Target, was, d.Epoch, min(within, fenceLimit))
-	if err != nil {
-		_ = delay.For(ctx, tick)
+	var err error
+	if fenced != nil {
+		a.begins("open", d)
+		err = fence.Undo(ctx, a.o.Target, *fenced, d.Epoch, within)
+	} else {
+		err = a.reopen(ctx, d, within)
 	}
-	a.done <- outcome{did: d, err: err}
+	a.done <- outcome{did: d, err: a.pause(ctx, err, nil)}
+}
+
+// reopen opens a primary that came up read-only, and leaves alone one that somebody closed since it was started.
+func (a *Agent) reopen(ctx context.Context, d Decision, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	c, err := mysql.Connect(ctx, a.o.Target.WithPatience(within), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	is, err := fence.CameUp(ctx, c)
+	if err == nil && is {
+		a.begins("open", d)
+		if err = fence.Back(ctx, c, fence.AsPrimary(c.Server)); err == nil {
+			a.o.Tell(a.o.Target.Address() + " takes writes")
+		}
+	}
+	if err == nil || mysql.Answered(err) { // it is asked once in each life of the server
+		a.mu.Lock()
+		a.fresh = false
+		a.mu.Unlock()
+	}
+	return err
+}
+
+// begins says what is being done, once for attempts that fail in a row.
+func (a *Agent) begins(what string, d Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tries == 0 {
+		a.o.Tell(fmt.Sprintf("%s %s: %s", what, a.o.Target.Address(), d.Because))
+	}
+}
+
+// longestPause is how long it waits between attempts that fail at once, as for want of a privilege.
+const longestPause = 500 * time.Millisecond
+
+// pause counts attempts that failed, and waits before the next one: hardly before the second.
+func (a *Agent) pause(ctx context.Context, err error, r *fence.Result) error {
+	a.mu.Lock()
+	wait := min(tick<<min(a.tries, 10), longestPause)
+	if a.tries++; err == nil && (r == nil || closed(r)) {
+		a.tries, wait, a.last = 0, 0, ""
+	}
+	a.mu.Unlock()
+	_ = delay.For(ctx, wait)
+	return err
+}
+
+// told says what came of an attempt, if it is not what came of the one before.
+func (a *Agent) told(words string) {
+	if words != a.last {
+		a.o.Tell(words)
+	}
+	a.last = words
 }
 
 // did takes what became of an act.
 func (a *Agent) did(out outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if out.did.Act == Stay { // somebody else had closed it
+		a.lease.Closed()
+		return
+	}
 	a.acted = time.Now()
 	if out.err != nil {
 		a.state.By = "not proven: " + out.err.Error()
-		a.o.Tell(out.err.Error())
+		a.told(fmt.Sprintf("%s, since %s: %v", out.did.Act, out.did.Because, out.err))
+		return
+	}
+	if out.did.Act == Open && a.lease.fenced == nil {
 		return
 	}
 	if out.did.Act == Open {
@@ -349,13 +443,18 @@ func (a *Agent) did(out outcome) {
 		return
 	}
 	r := out.result
-	a.o.Tell(r.Words())
+	if r.Proven {
+		a.o.Tell(r.Words())
+	} else {
+		a.told(r.By)
+	}
 	a.state.Proven, a.state.By, a.state.Because = r.Proven, r.By, out.did.Because
 	if a.hold != nil {
 		a.hold.Release()
 	}
 	a.hold, a.lost = r, false
 	if closed(r) {
+		a.life = a.eyes.life()
 		first := a.lease.Fenced(r.State)
 		if a.loan != nil && (a.loan.Old().Epoch != first.Epoch || a.loan.Old().Unheard != first.Unheard) {
 			if err := a.loan.Note(first); err != nil {
@@ -372,11 +471,21 @@ func closed(r *fence.Result) bool { return r.Proven || r.Closed }
 // guard makes sure that the lock is still held, and keeps its session from being idle for too long.
 func (a *Agent) guard(ctx context.Context) {
 	for delay.For(ctx, time.Second) == nil {
+		var held *fence.Result
 		a.mu.Lock()
 		if a.hold != nil && a.hold.Holds() {
-			short, cancel := context.WithTimeout(ctx, tick)
-			a.lost = !a.hold.Holding(short)
-			cancel()
+			held = a.hold
+		}
+		a.mu.Unlock()
+		if held == nil {
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, fenceLimit)
+		lost := !held.Holding(short)
+		cancel()
+		a.mu.Lock()
+		if a.hold == held && lost && ctx.Err() == nil { // nobody released it
+			a.lost = true
 		}
 		a.mu.Unlock()
 	}

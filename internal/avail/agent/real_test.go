@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func (c *controller) says(epoch uint64, primary string) {
 // start runs an agent until the test, or stop, ends it.
 func start(t *testing.T, o Options) (a *Agent, stop func()) {
 	t.Helper()
-	o.Group, o.Member, o.Token, o.Fence, o.TTL = "g", me, token, FenceLost, 4*time.Second
+	o.Group, o.Member, o.Token, o.Fence, o.TTL, o.Reopen = "g", me, token, FenceLost, 4*time.Second, true
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	o.Transport = transport
@@ -168,7 +169,22 @@ func TestAgent(t *testing.T) {
 				t.Errorf("not open, or a journal is left: %v", journals(t, o.State))
 			}
 
+			// A switchover: a controller closes the server, and ends sessions, the agent's too; what it does there then is not disturbed.
+			root = sandboxtest.Connect(t, n)
+			r, err := fence.Fence(t.Context(), o.Target, fence.Options{Epoch: 7, Limit: time.Minute, Keep: []int64{root.Server.ConnectionID}})
+			if err != nil {
+				t.Fatal(err)
+			}
 			c.says(8, "db2:3306")
+			a.await(t, "the switchover", func(s Standing) bool { return s.Epoch == 8 })
+			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "a look at it")
+			time.Sleep(4 * tick)
+			if err := root.Exec(t.Context(), "SELECT 1"); err != nil || a.Standing().Fenced {
+				t.Errorf("the agent fenced what a controller had closed: %v", err)
+			}
+			if err := fence.Back(t.Context(), root, r.State); err != nil {
+				t.Fatal(err)
+			}
 			a.await(t, "a deposed server", func(s Standing) bool { return proven(s) && s.Epoch == 8 })
 			c.says(7, me)
 			stop() // the next agent must know that epoch 7 is over
@@ -282,6 +298,48 @@ func TestThaw(t *testing.T) {
 			}
 			if writable(t, n) {
 				t.Error("it takes writes")
+			}
+		})
+	}
+}
+
+// TestReturns: a primary that crashed and comes up read-only is opened if it is the primary still, and stays closed if another one is; one that an administrator closed stays so.
+func TestReturns(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec, "read_only=ON")
+			root := sandboxtest.Connect(t, n)
+			server := root.Server
+			run(t, root, "SET GLOBAL read_only = OFF", "CREATE USER app@'%' IDENTIFIED BY 'Secret-1'", "GRANT ALL ON test.* TO app@'%'", "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+			c := newController(t)
+			a, _ := start(t, Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir()})
+			a.await(t, "a confirmed primary", valid)
+			await.Until(t, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return !a.fresh }, "a look at it")
+			run(t, root, server.CloseWrites()[0])
+			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "a look at it")
+			if d, _ := a.decide(false); d.Act != Stay || writable(t, n) {
+				t.Errorf("what an administrator closed is opened: %+v", d)
+			}
+			again := func() {
+				t.Helper()
+				if err := n.Kill(syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				<-n.Ended()
+				await.Until(t, func() bool { return a.claims() == ClaimsUnknown }, "it to be gone")
+				if err := n.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again()
+			await.Until(t, func() bool { return writable(t, n) }, "the primary to be open")
+			c.says(8, "db2:3306")
+			a.await(t, "a deposed server", proven)
+			again()
+			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "it to answer")
+			if d, _ := a.decide(false); d.Act != Stay || writable(t, n) {
+				t.Errorf("an old primary that came back takes writes: %+v", d)
 			}
 		})
 	}

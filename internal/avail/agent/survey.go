@@ -87,7 +87,7 @@ func (a *Agent) askAll(ctx context.Context, s *Survey) {
 	for i, base := range a.o.Controllers {
 		all.Go(func() {
 			one := ControllerAnswered{URL: base}
-			v, err := a.askOnce(ctx, client, a.at(base))
+			v, _, err := a.askOnce(ctx, client, a.at(base))
 			if one.Answers = err == nil; err != nil {
 				one.Error = err.Error()
 			} else if one.Epoch = v.Epoch; v.Primary != nil {

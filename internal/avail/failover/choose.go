@@ -66,8 +66,9 @@ func refuse(list *[]Refusal, code, remedy, format string, args ...any) {
 // chooser answers one question.
 type chooser struct {
 	Question
-	old *topology.Node // nil: it was not seen
-	c   Choice
+	old   *topology.Node // nil: it was not seen
+	apart bool           // two members each have something that the other lacks
+	c     Choice
 }
 
 // Choose says who follows a primary. It is pure. Where the answer has refusals there is no winner.
@@ -327,7 +328,7 @@ func (ch *chooser) feeds(c *Candidate) bool {
 	})
 }
 
-// diverged refuses where two members each have something that the other lacks: nobody can tell which is right.
+// diverged refuses where two members each have something that the other lacks: nobody can tell which is right, but a person, who names one.
 func (ch *chooser) diverged() {
 	for i := range ch.c.Candidates {
 		for j := i + 1; j < len(ch.c.Candidates); j++ {
@@ -336,8 +337,12 @@ func (ch *chooser) diverged() {
 				continue
 			}
 			ab, ba := a.received.Subtract(b.received), b.received.Subtract(a.received)
-			if !ab.Empty() && !ba.Empty() {
-				refuse(&ch.c.Refused, "split_brain", "risso gtid errant "+a.Name+" and "+b.Name+" says what they changed; then risso failover --to NODE",
+			if ab.Empty() || ba.Empty() {
+				continue
+			}
+			ch.apart = true
+			if ch.To == "" || ch.Alive {
+				refuse(&ch.c.Refused, "split_brain", "see what they changed with risso gtid errant, and name one: risso failover --to NODE --accept-loss",
 					"%s has %s and %s has %s: each has transactions that the other lacks, and nobody can tell which are right", a.Name, short(ab.String()), b.Name, short(ba.String()))
 			}
 		}
@@ -356,7 +361,7 @@ func (ch *chooser) pick() {
 			continue
 		}
 		ch.c.Winner = c.Name
-		if c.Lacks > 0 {
+		if c.Lacks > 0 && !ch.apart {
 			ch.c.From = ch.c.Candidates[l].Name
 		}
 	}
@@ -382,36 +387,44 @@ func (ch *chooser) pick() {
 	}
 }
 
-// losses compares what the old primary had, as it was last seen, with what the members received.
+// losses compares what the old primary had, as it was last seen, and what the members received from it, with what the one that follows will have.
 func (ch *chooser) losses() {
-	if ch.Alive || ch.Known.Executed == "" {
-		return
-	}
 	l := ch.leader()
-	if l < 0 {
+	if ch.Alive || l < 0 || ch.apart && ch.To == "" {
 		return
 	}
-	var sets []string
-	for i := range ch.Topology.Nodes {
-		if n := &ch.Topology.Nodes[i]; n.Seen && n.Name != ch.Old {
-			if n.GTID.ByDomain {
-				sets = append(sets, n.GTID.State)
-			} else {
-				sets = append(sets, n.GTID.Executed)
-			}
-			for _, c := range n.Channels {
-				sets = append(sets, c.Received)
-			}
+	// Two that are apart have each only their own; else the one that follows gets all that the leader has.
+	has := []*Candidate{&ch.c.Candidates[l]}
+	if i := slices.IndexFunc(ch.c.Candidates, func(c Candidate) bool { return c.Name == ch.c.Winner }); i >= 0 {
+		has = append(has, &ch.c.Candidates[i])
+		if ch.apart {
+			has = has[1:]
 		}
 	}
-	lost, err := mysql.ErrantTransactions(ch.Known.Executed, sets...)
+	var have mysql.GTIDSet
+	var sets []string
+	for _, c := range has {
+		n := &ch.Topology.Nodes[c.node]
+		have = have.Union(c.received)
+		sets = append(sets, c.Received, n.GTID.State, n.GTID.Executed)
+	}
+	had := []string{ch.Known.Executed}
+	for i := range ch.c.Candidates {
+		c := &ch.c.Candidates[i]
+		if slices.ContainsFunc(c.Refused, func(r Refusal) bool {
+			return slices.Contains([]string{"faulty", "errant", "gtid", "other_source", "channels"}, r.Code)
+		}) {
+			continue // what it has beyond the others need not come from the old primary
+		}
+		had = append(had, c.received.Subtract(have).String())
+	}
+	lost, err := mysql.ErrantTransactions(strings.Join(had, ","), sets...)
 	if err != nil || lost.Empty() {
 		return
 	}
-	ch.c.Lost = lost.String()
-	ch.c.Count = max(1, lost.Count())
+	ch.c.Lost, ch.c.Count = lost.String(), max(1, lost.Count())
 	if ch.Lossless {
-		refuse(&ch.c.Refused, "loss", "wait for "+ch.Old+", or risso failover --accept-loss", "%s had %s that no other member received: %s", ch.Old, digits.Counted(int(ch.c.Count), "transaction"), short(ch.c.Lost))
+		refuse(&ch.c.Refused, "loss", "wait for "+ch.Old+", or risso failover --accept-loss", "%s that %s had would be lost: %s", digits.Counted(int(ch.c.Count), "transaction"), cmp.Or(ch.Old, "the old primary"), short(ch.c.Lost))
 	}
 }
 

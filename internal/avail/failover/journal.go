@@ -43,7 +43,9 @@ type Was struct {
 	ReadOnly  bool   `json:"read_only"`
 	Super     bool   `json:"super_read_only"`
 	Source    string `json:"source,omitempty"`    // that it replicated from, host:port
+	Applying  bool   `json:"applying,omitempty"`  // it applied what it received
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
+	Compared  bool   `json:"compared,omitempty"`  // what it received was known when the new primary was chosen
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
 }
 
@@ -57,7 +59,7 @@ type Known struct {
 	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int       `json:"wait_for,omitempty"`
-	Acks     []string  `json:"acknowledgers,omitempty"` // names of the members that could acknowledge
+	Acks     []string  `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
 }
 
 // Journal is what is done to replace a primary. It is written down before each step.

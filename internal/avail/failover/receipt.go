@@ -32,7 +32,7 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict, r.Lost, r.Count = Lost, lost.String(), lost.Count()
 		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and no member received it", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
 	default:
-		r.Verdict, r.Words = proven(j, t)
+		r.Verdict, r.Words = proven(j)
 	}
 	return r
 }
@@ -53,7 +53,7 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 
 // proven says whether nothing can be lost. A commit that was acknowledged to a client had been acknowledged by WaitFor of N replicas before; where N - WaitFor + 1
 // of them were asked, and the new primary has all that they received, at least one of those that acknowledged is among them.
-func proven(j *Journal, t *topology.Topology) (Verdict, string) {
+func proven(j *Journal) (Verdict, string) {
 	since := ""
 	if age := j.Began.Sub(j.Known.At); age > 0 {
 		since = " (" + digits.Span(max(age.Round(time.Millisecond), time.Millisecond)) + " before)"
@@ -68,28 +68,25 @@ func proven(j *Journal, t *topology.Topology) (Verdict, string) {
 	}
 	var asked []string
 	for _, name := range k.Acks {
-		if i := t.Find(name); name == j.New || i >= 0 && t.Nodes[i].Seen && !slices.Contains(asked, name) {
+		if j.Before[name].Compared && !slices.Contains(asked, name) {
 			asked = append(asked, name)
 		}
 	}
-	need := len(k.Acks) - max(1, k.WaitFor) + 1
+	need := max(1, len(k.Acks)-max(1, k.WaitFor)+1)
 	if len(asked) < need {
-		return PerhapsLost, fmt.Sprintf("each commit waited for %s, but only %d of the %d that acknowledge could be asked; %d are needed to be sure",
+		return PerhapsLost, fmt.Sprintf("it is not certain that nothing is lost: each commit waited for %s, but only %d of the %d that acknowledge could be asked; %d are needed to be sure",
 			digits.Counted(max(1, k.WaitFor), "replica"), len(asked), len(k.Acks), need)
 	}
 	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",
 		j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
 }
 
-// Amend puts into a receipt what the old primary has, now that it answers, and the new one has not; save keeps it.
-func Amend(r *Receipt, errant string, save func() error) error {
+// Amend puts into a receipt which transactions, and how many, the old primary has, now that it answers, and the new one has not; save keeps it.
+func Amend(r *Receipt, errant string, count uint64, save func() error) error {
 	if r.Lost == errant {
 		return nil
 	}
-	r.Lost, r.Checked = errant, "the old primary itself"
-	if e, err := mysql.AllErrant(errant); err == nil {
-		r.Count = max(1, e.Count())
-	}
+	r.Lost, r.Count, r.Checked = errant, max(1, count), "the old primary itself"
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {

@@ -53,3 +53,30 @@ func Boots(ctx context.Context, c *mysql.Conn) (Boot, error) {
 	b.Words = strings.Join(words, "; ")
 	return b, nil
 }
+
+// CameUp reports whether a server is read-only because it was started so, and not because somebody closed it since; false also if it does not tell.
+func CameUp(ctx context.Context, c *mysql.Conn) (bool, error) {
+	v, err := read.Variables(ctx, c, asked)
+	if err != nil || !c.Server.Closed(v["read_only"], v["super_read_only"]) {
+		return false, err
+	}
+	came := false
+	for _, set := range c.Server.StartSettings() { // super_read_only that is set leaves it to read_only where that comes from
+		if !c.Server.Closed(v[set[0]], "") {
+			continue
+		}
+		if came, err = mysql.SinceStart(ctx, c, set[0]); err != nil || !came {
+			return false, err
+		}
+	}
+	return came, nil
+}
+
+// AsPrimary is the state of a server that takes writes: Back opens one that came up read-only.
+func AsPrimary(s mysql.Server) State {
+	was := State{Unheard: true, ReadOnly: "OFF"}
+	if s.HasSuperReadOnly() {
+		was.Super = "OFF"
+	}
+	return was
+}

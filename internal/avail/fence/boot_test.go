@@ -65,6 +65,16 @@ func TestBoots(t *testing.T) {
 				t.Errorf("it came up with %+v, %v", state, err)
 			}
 			boots(map[bool]string{true: "no", false: "unknown"}[tells])
+			if is, err := CameUp(t.Context(), c); err != nil || is != tells {
+				t.Errorf("it came up read-only: %t, %v", is, err)
+			}
+			if err := Back(t.Context(), c, AsPrimary(c.Server)); err != nil {
+				t.Error(err)
+			}
+			run(t, c, c.Server.CloseWrites()[0])
+			if is, err := CameUp(t.Context(), c); err != nil || is {
+				t.Errorf("somebody closed it: %t, %v", is, err)
+			}
 		})
 	}
 }

@@ -27,7 +27,7 @@ type Moment string
 
 // The moments. A hook at Before or Fence that fails stops what is under way, unless it is said to be of no account; the others tell what happened.
 const (
-	BeforeFailover   Moment = "before_failover"   // somebody was chosen; nothing was changed
+	BeforeFailover   Moment = "before_failover"   // nothing was changed, and nobody chosen
 	Fence            Moment = "fence"             // the old primary has to be kept from writes, as by switching its power off
 	AfterPromotion   Moment = "after_promotion"   // the new primary takes writes
 	AfterFailover    Moment = "after_failover"    // replicas follow it, clients are told
@@ -70,6 +70,7 @@ type Happening struct {
 	Because    string // why, in words
 	Lost       string // transactions that are known to be lost, as GTIDs; empty: none, or not known
 	LostKnown  bool   // whether any were lost is known
+	Once       string // where it is not the epoch that a hook runs once for
 }
 
 // environ is the environment of a hook: what docs/clients.md promises.
@@ -163,7 +164,7 @@ func (h *Hooks) Run(ctx context.Context, what Happening) HookResult {
 // once runs a hook unless it ran before.
 func (h *Hooks) once(ctx context.Context, k Hook, what Happening) HookRun {
 	run := HookRun{Hook: k.Name, Moment: what.Moment, Group: what.Group, Epoch: what.Epoch, Begun: h.Now().UTC(), Exit: -1}
-	doc := state.Document{Kind: kindHook, Key: fmt.Sprintf("%s/%020d/%s/%s", what.Group, what.Epoch, what.Moment, k.Name)}
+	doc := state.Document{Kind: kindHook, Key: fmt.Sprintf("%s/%s/%s/%s", what.Group, cmp.Or(what.Once, fmt.Sprintf("%020d", what.Epoch)), what.Moment, k.Name)}
 	doc, err := h.write(ctx, doc, run)
 	if errors.Is(err, state.ErrConflict) {
 		var before HookRun

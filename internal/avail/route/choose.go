@@ -35,9 +35,12 @@ type Rules struct {
 	Fallback Fallback
 }
 
-// Check refuses rules that mean nothing.
-func (r Rules) Check() error {
+// Check refuses what means nothing.
+func (d Door) Check() error {
+	r := d.Rules
 	switch {
+	case d.Header != NoHeader && d.Header != V1 && d.Header != V2:
+		return fault.Usagef("proxy-protocol %q: off, v1 or v2", d.Header)
 	case r.Role != Primary && r.Role != Replica:
 		return fault.Usagef("role %q: primary or replica", r.Role)
 	case r.Role == Primary && r.MaxLag != 0:

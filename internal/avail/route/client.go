@@ -56,7 +56,7 @@ func (r *Router) enter(ctx, life context.Context, door int, c net.Conn) {
 	if full {
 		// A new socket's buffer takes it without waiting.
 		_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-		_, _ = c.Write(refusal(errTooMany, fmt.Sprintf("risso route has %d clients already, as many as its limit of open files allows", r.most)))
+		_, _ = c.Write(refusal(errTooMany, fmt.Sprintf("risso route has %s already, as many as its limit of open files allows", digits.Counted(r.most, "client"))))
 		_ = c.Close()
 		return
 	}
@@ -96,7 +96,7 @@ func (r *Router) lead(ctx, life context.Context, door int, c net.Conn) bool {
 		var err error
 		switch {
 		case ended:
-			err = &refused{errEnds, "the router ends"}
+			err = &refused{errNoPlace, "the router ends"}
 		case s != nil:
 			var done bool
 			if done, err = r.attempt(dctx, life, s, c, from, to, changed, end, &w); done {
@@ -186,8 +186,8 @@ func (r *Router) attempt(ctx, life context.Context, s *setup, c net.Conn, from, 
 		r.failed(life, s, nil)
 		_ = delay.For(ctx, ourPause)
 	default:
-		err = fmt.Errorf("%s (%s): %w", s.server.name, s.server.address, err)
 		r.failed(life, s, err)
+		err = fmt.Errorf("%s (%s): %w", s.server.name, s.server.address, err)
 	}
 	return false, err
 }
@@ -265,7 +265,7 @@ func detach(c net.Conn, stalls time.Duration) (fd int, err error) {
 func (r *Router) refuse(door int, c net.Conn, no *refused) {
 	r.count(door, func(d *doorState) { d.refused++ })
 	_ = c.SetDeadline(time.Now().Add(refusalTime))
-	if _, err := c.Write(refusal(no.number, "risso route: "+no.text)); err != nil {
+	if _, err := c.Write(refusal(no.number, "risso: "+no.text)); err != nil {
 		return
 	}
 	if t, ok := c.(*net.TCPConn); ok {
@@ -300,6 +300,7 @@ type waiter struct {
 	c    net.Conn
 	gone chan struct{} // nil: it is not held; closed by the watch
 	left bool          // it is gone, or it talks, which no client of MySQL does; known when gone is closed
+	was  bool          // it was held before
 }
 
 // waitFor waits until something has changed, until end, or for room in slots, which it then has.
@@ -335,7 +336,10 @@ func (w *waiter) enter() bool {
 	d := &w.r.doors[w.door]
 	w.r.held++
 	d.held++
-	d.waited++
+	if !w.was {
+		w.was = true
+		d.waited++
+	}
 	w.gone = make(chan struct{})
 	go w.watch()
 	return true

@@ -2,11 +2,11 @@ package route
 
 import "encoding/binary"
 
-// Numbers of errors by which clients know what to do: both are tried again by libraries that try again.
+// Numbers of errors, both of a server: libraries take them for a connection that could not be made (SQLSTATE 08), which may be tried again. Those of clients, such
+// as 2003, MariaDB's library refuses to read.
 const (
 	errTooMany = 1040 // as a server that has no room
-	errNoPlace = 2003 // as a client that cannot connect
-	errEnds    = 1053 // as a server that is shut down
+	errNoPlace = 1053 // as a server that is shut down
 )
 
 // refusal is the packet by which a server refuses a client that it has not greeted. No capabilities are agreed then, so it has no SQLSTATE.

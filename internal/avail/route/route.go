@@ -4,6 +4,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -279,11 +280,14 @@ func (r *Router) follow(was *group.View) {
 	}
 	r.wake()
 	switch {
-	case was != nil && samePrimary(was, v) && cut == 0:
+	case was != nil && samePrimary(was, v):
+		if cut > 0 {
+			r.say("%s cut: their servers may have no reads now", digits.Counted(cut, "connection"))
+		}
 	case v.Primary != nil:
 		r.say("the primary is %s (%s), epoch %d; %s cut, %s held", v.Primary.Name, v.Primary.Address, v.Epoch, digits.Counted(cut, "connection"), digits.Counted(r.held, "client"))
 	default:
-		r.say("no primary (epoch %d) %s; %s cut; new clients are held for %s", v.Epoch, v.NoPrimary, digits.Counted(cut, "connection"), digits.Duration(r.o.Hold))
+		r.say("no primary (epoch %d): %s; %s cut; new clients are held for %s", v.Epoch, cmp.Or(v.NoPrimary, "nobody says why"), digits.Counted(cut, "connection"), digits.Duration(r.o.Hold))
 	}
 }
 

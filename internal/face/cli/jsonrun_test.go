@@ -117,6 +117,7 @@ var answerRuns = []answerRun{
 	{"semisync off", "semisync off --dsn DSN --replica REPLICA --yes --state DIR/semisync", 0},
 	{"agent --once", "agent --once --group g --member db1 --server URL --dsn DSN", 1},
 	{"health --ask", "health --ask /primary --dsn DSN", 0},
+	{"route status", "route status --status ROUTER", 0},
 	{"map --faults", "map --faults --dsn DSN", 0},
 	{"size", "size --dsn DSN", 0},
 	{"topology", "topology --dsn DSN", 0},
@@ -169,12 +170,17 @@ var answerRuns = []answerRun{
 	{"switchover", "switchover --group g --to r --yes --data DIR/groups", 0},
 	{"switchover", "switchover --group g --to p --yes --data DIR/groups", 0},
 	{"receipt", "receipt --group g --data DIR/groups", 0},
+	{"group health", "group health g --data DIR/groups", 0},
+	{"group prepare", "group prepare g --dry-run --data DIR/groups", 0},
+	{"group deactivate", "group deactivate g --data DIR/groups", 0},
+	{"group activate", "group activate g --data DIR/groups", 0},
 	{"failover resume", "failover resume --group g --data DIR/groups", 0},
 	{"chaos --dry-run", "chaos --group g --on g --yes-really --data DIR/groups --fault kill-replica=true --count 1 --dry-run", 0},
 	{"chaos", "chaos --group g --on g --yes-really --data DIR/groups --fault kill-replica=true --count 1 --yes --dir DIR/chaos", 0},
 	{"chaos verify", "chaos verify DIR/chaos/certificate.html", 0},
 	{"chaos heal", "chaos heal DIR/chaos", 0},
 	{"group remove", "group remove g r --data DIR/groups", 0},
+	{"group add", "group add g --dsn r=REPLICA --data DIR/groups", 0},
 	{"backup prune", "backup prune --from PLACE --keep-last 1 --dry-run", 0},
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
 	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
@@ -248,7 +254,7 @@ func TestJSONAnswers(t *testing.T) {
 	cluster := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera, Replicas: 1}).Primary()
 	busy := openNode(t, n)
 	busy.SetMaxOpenConns(1)
-	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "CONTROLLER", controllers(t), "DIR", dir, "URL", ringing(t)}
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "CLUSTER", cluster.DSN, "DSN", n.DSN, "REPLICA", replica.DSN, "NODE", "mariadb-10.11", "MOMENTS", momentsDouble(t), "CONTROLLER", controllers(t), "ROUTER", routing(t), "DIR", dir, "URL", ringing(t)}
 	var connection, gtid string
 	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
 		t.Fatal(err)

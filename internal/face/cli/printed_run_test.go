@@ -49,13 +49,14 @@ var notRun = []struct{ pattern, why string }{
 	{`^risso chaos`, "minutes of faults, or a group that may be broken: the command's own test runs it"},
 	{`…`, "an ellipsis"},
 	{`^risso publish `, "a risso serve that has groups: TestPublish runs them"},
+	{`^risso route status`, "a risso route that runs: TestRouteStatus runs it"},
 	{`risso agent `, "controllers of the reader's: TestAgentEnds runs it"},
 	{`^risso replica `, "a third server, or a replica that stopped: TestReplica runs them"},
 	{`^(\./)?risso (serve|top|sandbox|trace|drill|check backup --config|doctor|grants|size|topology)\b.*(--config|RISSO)`, "a config file of the reader's"},
 }
 
 // endless are commands that run until a signal.
-var endless = regexp.MustCompile(`^risso (serve|top|binlog follow|sandbox load|health --dsn \S+ --max-lag)\b`)
+var endless = regexp.MustCompile(`^risso (serve|top|route|binlog follow|sandbox load|health --dsn \S+ --max-lag)\b`)
 
 // shorter makes of the reader's sizes and times what a test has room for.
 var shorter = strings.NewReplacer("--table-size 250000", "--table-size 200", "--for 60s", "--for 300ms", "--for 1m", "--for 300ms", "--for 5m", "--for 300ms", "--for 2m", "--for 300ms",

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/publish/names"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // Publish says who is told where the clients of groups go.
@@ -109,17 +110,31 @@ func (c publishConfig) check() (p Publish, err error) {
 			return p, fmt.Errorf("consul: %w", err)
 		}
 	}
+	p.Hooks, err = c.hooks()
+	return p, err
+}
+
+// ReadHooks are the hooks of the config file, for commands that do what risso serve does else.
+func (c File) ReadHooks() ([]publish.Hook, error) {
+	list, err := c.Publish.hooks()
+	if err != nil {
+		return nil, fault.Usagef("publish of the config file: %w", err)
+	}
+	return list, nil
+}
+
+func (c publishConfig) hooks() (list []publish.Hook, err error) {
 	for i, h := range c.Hooks {
 		hook, err := h.check()
 		if err != nil {
-			return p, fmt.Errorf("hook %d: %w", i+1, err)
+			return nil, fmt.Errorf("hook %d: %w", i+1, err)
 		}
-		if slices.ContainsFunc(p.Hooks, func(o publish.Hook) bool { return o.Name == hook.Name }) {
-			return p, fmt.Errorf("hook %d: there are two of the name %q", i+1, hook.Name)
+		if slices.ContainsFunc(list, func(o publish.Hook) bool { return o.Name == hook.Name }) {
+			return nil, fmt.Errorf("hook %d: there are two of the name %q", i+1, hook.Name)
 		}
-		p.Hooks = append(p.Hooks, hook)
+		list = append(list, hook)
 	}
-	return p, nil
+	return list, nil
 }
 
 func (c consulConfig) check() (*publish.Consul, error) {

@@ -22,6 +22,7 @@ type Options struct {
 	Board  *publish.Board // where clients go
 	Auto   bool           // groups whose policy says so are failed over; else it is only told
 	Leader func() bool    // this controller may act
+	Hooks  *publish.Hooks // run when something happens; nil: there are none
 	Event  func(fleet.Event)
 	Found  func(group string, members map[string]string, findings []fleet.Finding) // takes what is wrong with a group, and the addresses of its members by name
 	Logger *slog.Logger

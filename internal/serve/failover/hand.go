@@ -8,12 +8,14 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/publish"
 )
 
 // Hand changes the primary of a group for somebody who asks risso serve to.
 type Hand struct {
 	Docs   keep.Documents
 	Limits carry.Limits
+	Hooks  *publish.Hooks // run when something happens; nil: there are none
 	Logger *slog.Logger
 }
 
@@ -33,7 +35,7 @@ func (h *Hand) Groups(ctx context.Context) ([]group.Group, error) {
 }
 
 func (h *Hand) carrier(a carry.Asked) *carry.Carrier {
-	return &carry.Carrier{Room: &keep.Room{Docs: h.Docs, Who: a.By}, Holder: carry.NewHolder("serve"), Limits: h.Limits,
+	return &carry.Carrier{Room: &keep.Room{Docs: h.Docs, Who: a.By}, Holder: carry.NewHolder("serve"), Limits: h.Limits, Hooks: h.Hooks,
 		Say: func(text string) { h.Logger.Info("group", "group", a.Group, "text", text) }}
 }
 

@@ -342,7 +342,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group.
 func (w *watcher) carrier() *carry.Carrier {
 	limits := carry.DefaultLimits()
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
 }
 
 // done takes what came of something.
@@ -366,6 +366,9 @@ func (w *watcher) show() {
 // viewOf is where clients go, as the group is.
 func (w *watcher) viewOf(g *group.Group) group.View {
 	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: time.Now().UTC(), Replicas: []group.Server{}}
+	if w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch { // an agent takes the view for a confirmation
+		v.Seen = w.belief.Since.UTC()
+	}
 	for _, m := range g.Members {
 		s := group.Server{Name: m.Name, Address: m.Address, Weight: m.Weight}
 		last, ok := w.last[m.Name]

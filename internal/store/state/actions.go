@@ -29,12 +29,12 @@ func ActionOutcomes() []ActionOutcome {
 // Action is what somebody did through Risso, or tried to. Its event says when, to what, and in words.
 type Action struct {
 	fleet.Event
-	Who     string        `json:"who"`
+	Who     string        `json:"who"`     // as events say it: a user, a token, or "root on db1" of a command
 	Role    Role          `json:"role"`    // that he had
 	Via     string        `json:"via"`     // password, token and its name, shell; empty: nobody was asked
 	Address string        `json:"address"` // empty: a command on this machine
 	Call    string        `json:"call"`    // the request or command
-	Outcome ActionOutcome `json:"outcome"`
+	Outcome ActionOutcome `json:"outcome"` // done, failed or refused
 }
 
 // ActionBy is an action of somebody. The sentence of the event does not name him yet.

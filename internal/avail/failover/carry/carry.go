@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
 	"github.com/rissodb/risso/internal/fault"
@@ -53,6 +54,10 @@ type Carrier struct {
 	Say    func(string) // is told what goes on; may be nil
 	// Published is called when clients are to go elsewhere, before the rest is done; may be nil.
 	Published func(*group.Group)
+	// Hooks run when something happens; nil: there are none.
+	Hooks *publish.Hooks
+
+	step func(where, statement string) // is called before each statement, by tests that end the process there; may be nil
 }
 
 // NewHolder is a name that no other process has.
@@ -205,6 +210,18 @@ type run struct {
 	nodes   map[string]*node
 }
 
+// holds makes sure that nobody else has the lease by now, who may have let another member take writes.
+func (r *run) holds(ctx context.Context) error {
+	g, err := r.Room.Group(ctx, r.g.Name)
+	if err != nil {
+		return err
+	}
+	if g.Lease.Holder != r.Holder || g.Lease.Epoch != r.g.Lease.Epoch {
+		return ErrLost
+	}
+	return nil
+}
+
 // stage notes how far it has come.
 func (r *run) stage(ctx context.Context, s failover.Stage) error {
 	r.mu.Lock()
@@ -229,6 +246,9 @@ func (r *run) do(ctx context.Context, n *node, statement string) error {
 func (r *run) doShown(ctx context.Context, n *node, statement, shown string) error {
 	at := time.Now()
 	r.say("%s: %s", n.name, shown)
+	if r.step != nil {
+		r.step(n.name, shown)
+	}
 	err := n.c.QuietQuery(ctx, statement, nil)
 	e := failover.Entry{At: at.UTC(), Where: n.name, What: shown, Took: time.Since(at)}
 	if err != nil {

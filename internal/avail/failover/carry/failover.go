@@ -2,13 +2,17 @@ package carry
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -47,13 +51,18 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 
 // failover does it.
 func (r *run) failover(ctx context.Context, a Asked) error {
+	if err := r.before(ctx); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return r.finish(ctx, failover.Undone, err)
 	}
-	fenced := make(chan string, 1)
+	fenced := make(chan error, 1)
 	go func() { fenced <- r.fence(ctx) }()
 	r.stopReceivers(ctx)
-	r.words(r.j.Old, "%s", <-fenced)
+	if err := <-fenced; err != nil {
+		return r.giveUp(ctx, err)
+	}
 	choice, err := r.choose(ctx, a)
 	if err != nil {
 		return r.giveUp(ctx, err)
@@ -75,10 +84,12 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 // choose chooses who follows and lets it apply all that it received; one that cannot is passed over.
 func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
+	known := r.j.Known.Executed
 	for {
 		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
 		for name, w := range before(t) {
 			w.Stopped = r.j.Before[name].Stopped
+			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
 		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried})
@@ -86,6 +97,9 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
 		r.words(c.Winner, "it was chosen%s", from(c))
+		if c.Lost != "" { // also what nobody knew of but a member that cannot pass it on
+			r.j.Known.Executed = strings.Trim(known+","+c.Lost, ",")
+		}
 		if err := r.stage(ctx, failover.Draining); err != nil {
 			return c, err
 		}
@@ -167,9 +181,14 @@ func (r *run) stopReceivers(ctx context.Context) {
 		}
 		r.mu.Lock()
 		r.nodes[name] = n
-		r.j.Before[name] = failover.Was{Stopped: true}
 		r.mu.Unlock()
-		return r.do(cctx, n, n.c.Server.StopThread("", mysql.Receiver))
+		if err := r.do(cctx, n, n.c.Server.StopThread("", mysql.Receiver)); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.j.Before[name] = failover.Was{Stopped: true}
+		return nil
 	})
 	for name, err := range failed {
 		r.words(name, "it was not stopped: %v", err)
@@ -180,25 +199,50 @@ func (r *run) stopReceivers(ctx context.Context) {
 	}
 }
 
-// fence tries to let the old primary take no writes, should it be alive, and says what came of it.
-func (r *run) fence(ctx context.Context) string {
+// fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
+func (r *run) fence(ctx context.Context) error {
 	if r.j.Old == "" {
-		return "there is no old primary"
+		r.words("", "there is no old primary")
+		return nil
 	}
 	res, err := r.shut(ctx, fence.Options{Limit: fenceTime})
 	if err != nil {
-		return fmt.Sprintf("it could not be kept from writes: %v", err)
+		r.words(r.j.Old, "it could not be kept from writes: %v", err)
+	} else {
+		r.words(r.j.Old, "%s", res.Words())
 	}
-	return res.Words()
+	// Where nothing listens, nothing writes: the host itself says so.
+	proven := err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused
+	if err := r.fencedByHooks(ctx, proven); err != nil || proven {
+		return err
+	}
+	return r.awaitAgent(ctx)
+}
+
+// awaitAgent waits until an agent beside an old primary that could not be kept from writes has fenced it, as it heard from no controller for so long.
+func (r *run) awaitAgent(ctx context.Context) error {
+	ttl := r.g.Policy.Agents
+	if ttl == 0 {
+		return nil
+	}
+	left := time.Until(r.j.Began.Add(agent.Wait(ttl)))
+	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
+	return delay.For(ctx, max(0, left))
 }
 
 // fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.
 const fenceTime = time.Second
 
-// giveUp lets the members receive again.
+// giveUp lets the members receive again, and the old primary, if it lives, have back what it had.
 func (r *run) giveUp(ctx context.Context, why error) error {
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
+	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
+		return errors.Join(why, err)
+	}
+	if err := r.unfence(bctx); err != nil {
+		r.words(r.j.Old, "it does not have back what it had: %v", err)
+	}
 	failed := each(sortedKeys(r.nodes), func(name string) error {
 		if name == r.j.Old {
 			return nil
@@ -217,6 +261,34 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 		return r.finish(bctx, failover.Failed, why)
 	}
 	return r.finish(bctx, failover.Undone, why)
+}
+
+// unfence gives the old primary back what it had before it was kept from writes, as nobody follows it.
+func (r *run) unfence(ctx context.Context) error {
+	g, err := r.Room.Group(ctx, r.g.Name)
+	if err != nil {
+		return err
+	}
+	i := g.Find(r.j.Old)
+	if i < 0 || len(g.Members[i].Fenced) == 0 {
+		return nil
+	}
+	var was fence.State
+	if err := json.Unmarshal(g.Members[i].Fenced, &was); err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+	defer stop()
+	n, err := connect(ctx, r.j.Old, r.targets[r.j.Old], r.Limits.Stop)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := fence.Back(ctx, n.c, was); err != nil {
+		return err
+	}
+	r.words(r.j.Old, "it has back what it had before it was kept from writes")
+	return r.unfenced(ctx, r.j.Old)
 }
 
 func sortedKeys(m map[string]*node) (names []string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -52,6 +53,9 @@ func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
 
 // promote makes a member the primary: it replicates no longer, waits for acknowledgements if the group wants that, and takes writes. It may be done again.
 func (r *run) promote(ctx context.Context, n *node) error {
+	if err := r.holds(ctx); err != nil {
+		return err
+	}
 	for _, s := range n.c.Server.StopAll() {
 		if err := r.do(ctx, n, s); err != nil {
 			return err
@@ -138,6 +142,22 @@ func (r *run) waitForAcks(ctx context.Context, n *node) error {
 	return nil
 }
 
+// waitsForNobody lets a member that was the primary apply what it receives without waiting for acknowledgements: nobody replicates from it any more, and it would wait
+// for good. It waits again when it is the primary again; one of which Risso would not know that is left as it is set.
+func (r *run) waitsForNobody(ctx context.Context, n *node) error {
+	if i := r.g.Find(n.name); !r.g.Policy.SemiSync && (i < 0 || len(r.g.Members[i].Fenced) == 0) {
+		return nil
+	}
+	s, err := read.SemiSyncNow(ctx, n.c)
+	if err != nil {
+		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
+	}
+	if !s.Source.Enabled {
+		return nil
+	}
+	return r.do(ctx, n, "SET GLOBAL /* risso: nobody replicates from it */ "+s.Source.Names.Prefix+"_enabled = OFF")
+}
+
 // forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
 const forever = 4294967295
 
@@ -182,6 +202,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	port, _ := strconv.Atoi(text)
 	s := n.c.Server
 	if err := r.do(ctx, n, s.Shut()); err != nil {
+		return err
+	}
+	if err := r.waitsForNobody(ctx, n); err != nil {
 		return err
 	}
 	list, err := read.ReplicaChannels(ctx, n.c)
@@ -287,14 +310,26 @@ func (r *run) others(without ...string) (names []string) {
 
 // finish ends a journal, whatever became of ctx.
 func (r *run) finish(ctx context.Context, s failover.Stage, err error) error {
+	if s != failover.Done {
+		r.mu.Lock()
+		r.j.Problem = problem(err)
+		r.mu.Unlock()
+		_, _ = r.happens(context.WithoutCancel(ctx), publish.Failed) // it is in the journal
+	}
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Stop)
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.j.Stage = s
 	r.j.Ended = time.Now().UTC()
-	if err != nil {
-		r.j.Problem = strings.TrimSpace(err.Error())
-	}
+	r.j.Problem = problem(err)
 	return errors.Join(err, r.j.Save(end))
+}
+
+// problem is an error in words.
+func problem(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimSpace(err.Error())
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Resume brings a change that was cut off to its end, or takes it back; nil: there is none.
@@ -24,13 +26,13 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
 		defer r.close()
 		r.words("", "%s goes on with it", c.Holder)
-		return r.resume(ctx, a)
+		return r.resume(ctx)
 	})
 	return out, err
 }
 
 // resume goes on with a journal.
-func (r *run) resume(ctx context.Context, a Asked) error {
+func (r *run) resume(ctx context.Context) error {
 	switch r.j.Stage {
 	case failover.Published, failover.Pointing:
 		return r.conclude(ctx)
@@ -40,10 +42,39 @@ func (r *run) resume(ctx context.Context, a Asked) error {
 	if r.j.Kind == failover.Switchover {
 		return r.goBack(ctx, fmt.Errorf("%w: it was cut off", ErrSurprise))
 	}
-	if r.j.Automatic {
-		a.To = ""
+	return r.failoverAgain(ctx)
+}
+
+// failoverAgain does a failover again that had not promoted anybody. One who was named stays named.
+func (r *run) failoverAgain(ctx context.Context) error {
+	a := Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known}
+	if !r.j.Automatic && r.j.Stage != failover.Promoting {
+		a.To = r.j.New
+	}
+	for name, w := range r.j.Before {
+		if w.Applying && name != r.j.Old {
+			if err := r.applies(ctx, name); err != nil {
+				r.words(name, "it may not apply: %v", err)
+			}
+		}
 	}
 	return r.failover(ctx, a)
+}
+
+// applies lets a member apply again that did before: it may have been cut off while it was pointed at the one from which it was to get what it lacked.
+func (r *run) applies(ctx context.Context, name string) error {
+	ctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+	defer stop()
+	n, err := connect(ctx, name, r.targets[name], r.Limits.Stop)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil || len(list) != 1 || list[0].SQLRunning || list[0].Status.SQL.Text != "" {
+		return err
+	}
+	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Applier))
 }
 
 // promoteAgain brings a promotion to its end that may, or may not, have begun. Of a switchover the old primary stays shut: it was applied whole before.
@@ -60,7 +91,7 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		if r.j.Kind == failover.Switchover {
 			return r.finish(ctx, failover.Failed, err)
 		}
-		return r.failover(ctx, Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known})
+		return r.failoverAgain(ctx)
 	}
 	if err := r.promote(ctx, n); err != nil {
 		return r.finish(ctx, failover.Failed, err)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
@@ -53,9 +55,12 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 	}
 	k.Lossless = k.SemiSync && n.SemiSync.Point == "AFTER_SYNC" && n.SemiSync.WaitNobody && n.SemiSync.Timeout >= time.Hour
 	for j := range t.Nodes {
-		if m := &t.Nodes[j]; m.Seen && j != i && m.SemiSync.ReplicaActive {
+		if m := &t.Nodes[j]; j != i && (m.SemiSync.ReplicaActive || !m.Seen) {
 			k.Acks = append(k.Acks, m.Name)
 		}
+	}
+	for len(k.Acks) < n.SemiSync.Replicas { // it counts more than those that were asked
+		k.Acks = append(k.Acks, "a replica that is no member")
 	}
 	return k
 }
@@ -210,7 +215,7 @@ func before(t *topology.Topology) map[string]failover.Was {
 		}
 		w := failover.Was{ReadOnly: n.Writes.ReadOnly, Super: n.Writes.Super}
 		if len(n.Channels) == 1 {
-			w.Source = n.Channels[0].Source
+			w.Source, w.Applying = n.Channels[0].Source, n.Channels[0].Applying()
 		}
 		out[n.Name] = w
 	}
@@ -219,6 +224,9 @@ func before(t *topology.Topology) map[string]failover.Was {
 
 // switchover does it.
 func (r *run) switchover(ctx context.Context) error {
+	if err := r.before(ctx); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
 	old, err := r.node(ctx, r.j.Old)
 	if err == nil {
 		_, err = r.node(ctx, r.j.New)
@@ -279,6 +287,9 @@ func (r *run) goBack(ctx context.Context, why error) error {
 	r.words("", "it failed, and goes back: %v", why)
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
+	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
+		return errors.Join(why, err)
+	}
 	if err := r.undo(bctx); err != nil {
 		return r.finish(bctx, failover.Failed, fmt.Errorf("%w; it could not be taken back: %w", why, err))
 	}
@@ -356,6 +367,8 @@ func (r *run) conclude(ctx context.Context) error {
 	if err := r.stage(ctx, failover.Pointing); err != nil {
 		return r.finish(ctx, failover.Failed, err)
 	}
+	var told sync.WaitGroup // beside: a commit may wait until another member follows
+	told.Go(func() { _, _ = r.happens(ctx, publish.AfterPromotion) })
 	failed := each(r.others(), func(name string) error {
 		err := r.point(ctx, name)
 		r.mu.Lock()
@@ -370,5 +383,7 @@ func (r *run) conclude(ctx context.Context) error {
 		r.words(name, "it does not follow the new primary: %v", err)
 	}
 	r.receipt(ctx)
+	told.Wait()
+	r.wellFor(ctx)
 	return r.finish(ctx, failover.Done, nil)
 }

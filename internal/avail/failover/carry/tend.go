@@ -19,6 +19,7 @@ type chore struct {
 	member string
 	what   string // open, shut, quarantine, rejoin, follow, back
 	errant string
+	count  uint64 // of errant
 	node   *topology.Node
 }
 
@@ -92,10 +93,11 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 // returns is what a member needs that does not replicate from the primary as it should.
 func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
 	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
+	errant, count := beyond(n, primary)
 	one := func(what, errant string) []chore {
-		return []chore{{member: m.Name, what: what, errant: errant, node: n}}
+		return []chore{{member: m.Name, what: what, errant: errant, count: count, node: n}}
 	}
-	switch errant := beyond(n, primary); {
+	switch {
 	case errant != "" && m.Status == group.Faulty && m.Errant == errant:
 		return nil // it is told
 	case errant != "" && (m.Status == group.Faulty || !follows):
@@ -112,8 +114,8 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 	return nil
 }
 
-// beyond are the transactions that a member has and the primary, which was asked later, has not.
-func beyond(n, primary *topology.Node) string {
+// beyond are the transactions, and how many, that a member has and the primary, which was asked later, has not.
+func beyond(n, primary *topology.Node) (string, uint64) {
 	mine, theirs := n.GTID.Executed, primary.GTID.Executed
 	if n.GTID.ByDomain {
 		mine, theirs = n.GTID.State, primary.GTID.State
@@ -123,9 +125,9 @@ func beyond(n, primary *topology.Node) string {
 	}
 	e, err := mysql.ErrantTransactions(mine, theirs)
 	if err != nil || e.Empty() {
-		return ""
+		return "", 0
 	}
-	return e.String()
+	return e.String(), e.Count()
 }
 
 // chore does one.
@@ -202,7 +204,7 @@ func (r *run) amend(ctx context.Context, ch chore) error {
 		if j.Old != ch.member || j.Kind != failover.Failover || j.Receipt == nil {
 			continue
 		}
-		return failover.Amend(j.Receipt, ch.errant, func() error { return j.Save(ctx) })
+		return failover.Amend(j.Receipt, ch.errant, ch.count, func() error { return j.Save(ctx) })
 	}
 	return nil
 }

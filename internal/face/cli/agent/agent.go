@@ -18,6 +18,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -30,12 +31,12 @@ import (
 type command struct {
 	screen.Streams
 	flags.Server
-	group, member, listen string
-	servers               []string
-	tokenFile, fence      string
-	state, output         string
-	ttl                   time.Duration
-	keepBoot, once        bool
+	group, member, listen  string
+	servers                []string
+	tokenFile, fence       string
+	state, output          string
+	ttl                    time.Duration
+	keepBoot, once, reopen bool
 }
 
 // DefaultListen is where an agent is asked.
@@ -76,6 +77,7 @@ with that, such as a server that would come up writable after a restart, and end
 	fl.StringVar(&c.fence, "fence", agent.FenceLost, "when to fence: "+strings.Join(agent.Fences(), ", "))
 	flags.DurationVar(fl, &c.ttl, "ttl", agent.DefaultTTL, "how long it holds that a controller confirmed the server; as the controllers have it")
 	fl.BoolVar(&c.keepBoot, "boot", true, "a fenced server takes no writes after a restart either, where it can write that down itself (MySQL 8.0 and later)")
+	fl.BoolVar(&c.reopen, "reopen", true, "open the server when it was started anew, came up read-only by its settings, and is confirmed as the primary")
 	fl.BoolVar(&c.once, "once", false, "ask once, say what is wrong, and end")
 	fl.StringVar(&c.state, "state", "", "folder of the journal (default "+home.State("agent")+")")
 	flags.OutputVar(fl, &c.output, "with --once", "text", "json")
@@ -93,7 +95,7 @@ func (c *command) options() (o agent.Options, err error) {
 	if err := group.CheckName(c.group); err != nil {
 		return o, err
 	}
-	o = agent.Options{Group: c.group, Member: c.member, TTL: c.ttl, Fence: c.fence, Boot: c.keepBoot, State: c.state}
+	o = agent.Options{Group: c.group, Member: c.member, TTL: c.ttl, Fence: c.fence, Boot: c.keepBoot, Reopen: c.reopen, State: c.state}
 	for _, list := range c.servers {
 		for one := range strings.SplitSeq(list, ",") {
 			u, err := url.Parse(one)
@@ -225,7 +227,7 @@ func write(w io.Writer, s agent.Survey) error {
 		fmt.Fprintf(&b, "after a crash it commits what no replica acknowledged; an old primary does not with, in the section [mysqld] of its option file: %s\n", strings.Join(s.Boot.Tail, ", "))
 	}
 	fmt.Fprintf(&b, "to fence it: %s\n", strings.Join(s.Statements, "; "))
-	fmt.Fprintf(&b, "a controller that cannot reach this agent waits %s before it promotes another server\n", s.Wait)
+	fmt.Fprintf(&b, "a controller that cannot reach this agent waits %s before it promotes another server\n", digits.Span(s.Wait))
 	for _, p := range s.Problems {
 		fmt.Fprintf(&b, "! %s: %s\n", p.What, fault.Line(p.Why, p.Remedy))
 	}

@@ -125,7 +125,11 @@ func (c *command) run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, d := range c.o.Doors {
-		fmt.Fprintf(c.Err, "risso: ready on %s for the %s of group %s\n", d.Listener.Addr(), d.Role, c.o.Group)
+		what := "primary"
+		if d.Role == route.Replica {
+			what = "replicas"
+		}
+		fmt.Fprintf(c.Err, "risso: ready on %s for the %s of group %s\n", d.Listener.Addr(), what, c.o.Group)
 	}
 	if told != nil {
 		fmt.Fprintf(c.Err, "risso: state on http://%s/\n", told.Addr())
@@ -325,7 +329,7 @@ func show(s screen.Streams, a route.Status) error {
 	}
 	servers := render.Table{Heads: []string{"SERVER", "ADDRESS", "PLACE", ">WEIGHT", ">LAG", ">OPEN", ">TOTAL", ">CUT", ">FAILED", "STATE"}}
 	for _, v := range a.Servers {
-		lag, state, place := "unknown", "", v.Place
+		lag, weight, state, place := "unknown", digits.Number(v.Weight), "", v.Place
 		if v.Lag != nil {
 			lag = digits.Seconds(*v.Lag)
 		}
@@ -333,12 +337,12 @@ func show(s screen.Streams, a route.Status) error {
 			place = "none now"
 		}
 		if place != string(route.Replica) {
-			lag = ""
+			lag, weight = "", ""
 		}
 		if v.Down {
 			state = "does not answer: " + v.Problem
 		}
-		servers.Rows = append(servers.Rows, []string{v.Server, v.Address, place, digits.Number(v.Weight), lag, digits.Thousands(v.Open), digits.Thousands(v.Total), digits.Thousands(v.Cut), digits.Thousands(v.Failed), state})
+		servers.Rows = append(servers.Rows, []string{v.Server, v.Address, place, weight, lag, digits.Thousands(v.Open), digits.Thousands(v.Total), digits.Thousands(v.Cut), digits.Thousands(v.Failed), state})
 	}
 	doors := render.Table{Heads: []string{"LISTEN", "ROLE", ">OPEN", ">HELD", ">TAKEN", ">WAITED", ">REFUSED", ">GONE"}}
 	for _, d := range a.Doors {

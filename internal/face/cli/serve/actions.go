@@ -82,9 +82,9 @@ They are read from the data folder of this machine, or asked of a running risso 
 			})(cmd, args)
 		},
 	}
-	f.bind(cmd)
-	f.BindAddress(cmd.PersistentFlags())
 	fl := cmd.Flags()
+	f.bindTo(fl)
+	f.BindAddress(fl)
 	fl.StringVar(&f.since, "since", "24h", "only since so long ago")
 	fl.StringVar(&f.who, "who", "", "only by this user, token or account, as the list says it")
 	fl.BoolVar(&f.refused, "refused", false, "only what was refused")
