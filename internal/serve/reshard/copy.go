@@ -102,7 +102,7 @@ func (r *run) drain(ctx context.Context) error {
 
 // next notes the next rows of a table as ones that are to be copied.
 func (r *run) next(ctx context.Context, t *table) (int, error) {
-	keys, err := r.keys(ctx, r.from, t, t.at.After)
+	keys, err := r.keys(ctx, r.from, t, behind(t, t.at.After))
 	for _, k := range keys {
 		t.dirty[k], t.at.After = true, k
 	}
@@ -110,15 +110,14 @@ func (r *run) next(ctx context.Context, t *table) (int, error) {
 	return len(keys), err
 }
 
-// keys are those of the next rows of a table that move, behind one.
-func (r *run) keys(ctx context.Context, s *side, t *table, after string) (keys []string, err error) {
-	where := r.where(t) + behind(t, after)
+// keys are those of the first rows of a table that move, besides with a condition.
+func (r *run) keys(ctx context.Context, s *side, t *table, and string) (keys []string, err error) {
 	names := make([]string, len(t.key.Order))
 	for i, c := range t.key.Order {
 		names[i] = mysql.Quote(c.Name)
 	}
 	statement := fmt.Sprintf("SELECT /* risso: which rows move? */ %s FROM %s FORCE INDEX (PRIMARY) WHERE %s ORDER BY %s LIMIT %d LOCK IN SHARE MODE",
-		strings.Join(names, ", "), t.full(), where, t.key.OrderBy(), r.Limits.Rows)
+		strings.Join(names, ", "), t.full(), r.where(t)+and, t.key.OrderBy(), r.Limits.Rows)
 	err = r.again(ctx, func() error {
 		keys = nil
 		return s.rows.Query(ctx, statement, func(row [][]byte) error {

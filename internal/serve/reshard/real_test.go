@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,6 +28,7 @@ import (
 // story is two groups, a map, and clients that write by it.
 type story struct {
 	t       *testing.T
+	state   string // file
 	mover   *reshard.Mover
 	targets map[string]mysql.Target
 	conns   map[string]*mysql.Conn
@@ -44,15 +47,14 @@ const (
 func newStory(t *testing.T, spec string, m shard.Map) *story {
 	t.Helper()
 	ctx := t.Context()
-	st, err := state.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
+	path := filepath.Join(t.TempDir(), "state.db")
+	st, err := state.Open(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	s := &story{t: t, targets: map[string]mysql.Target{}, conns: map[string]*mysql.Conn{}, book: map[int]int{}}
-	limits := reshard.DefaultLimits()
-	limits.Grace, limits.Pause, limits.Rows, limits.Whole = 0, time.Millisecond, 100, 500
-	s.mover = &reshard.Mover{Groups: &groups.Room{Docs: st, Who: "test"}, Maps: &keep.Room{Docs: st, Who: "test"}, Limits: limits, Say: func(text string) { t.Log(text) }}
+	s := &story{t: t, state: path, targets: map[string]mysql.Target{}, conns: map[string]*mysql.Conn{}, book: map[int]int{}}
+	s.mover = newMover(st, func(text string) { t.Log(text) })
 	for _, name := range []string{"west", "east"} {
 		node := sandboxtest.Up(t, spec, "binlog_format=ROW")
 		s.targets[name], s.conns[name] = sandboxtest.Target(t, node), sandboxtest.Connect(t, node)
@@ -216,7 +218,49 @@ func (s *story) audit(key func(customer int) string) {
 
 func byCustomer(c int) string { return strconv.Itoa(c) }
 
-// TestSplit splits a map by range under writes, is killed in each stage and goes on, and moves the rest as a whole.
+// killed lets another process go on with the move, and kills it as soon as the journal is as wanted; without that it kills itself.
+func (s *story) killed(when string, is func(shard.Move) bool) {
+	s.t.Helper()
+	if j, err := s.mover.Maps.Last(s.t.Context(), "shop"); err != nil || !j.Ended.IsZero() || is == nil && j.Stage == shard.Cleaning {
+		s.t.Logf("the last process was killed too late for one that %s: %v", when, err)
+		return
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childState+"="+s.state)
+	if is == nil {
+		cmd.Env = append(cmd.Env, childDies+"=1")
+	}
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stage, n := shard.Stage(""), 0
+	for end := time.After(2 * time.Minute); ; n++ {
+		select {
+		case err := <-ended:
+			if code := cmd.ProcessState.ExitCode(); code > 0 {
+				s.t.Errorf("a process that %s ended by itself: %v: %s", when, err, said.String())
+			}
+			s.t.Logf("killed when it %s: %s, %v", when, stage, err)
+			return
+		case <-end:
+			s.t.Errorf("a process never %s", when)
+			_ = cmd.Process.Kill()
+			<-ended
+			return
+		case <-time.After(2 * time.Millisecond):
+		}
+		if j, err := s.mover.Maps.Last(s.t.Context(), "shop"); err == nil && is != nil && is(j.Move) {
+			stage = j.Stage
+			_ = cmd.Process.Kill()
+		}
+	}
+}
+
+// TestSplit splits a map by range under writes, by processes that are killed in each stage.
 func TestSplit(t *testing.T) {
 	for _, spec := range []string{"mariadb-10.11", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -235,25 +279,25 @@ func TestSplit(t *testing.T) {
 			for _, w := range p.Steps.Words() {
 				t.Log(w)
 			}
-			killed := errors.New("killed")
-			seen := map[shard.Stage]bool{}
-			s.mover.Before = func(st shard.Stage) error {
-				if !seen[st] {
-					seen[st] = true
-					return killed
-				}
-				return nil
+			cut := errors.New("cut off")
+			s.mover.Before = func(shard.Stage) error { return cut }
+			if _, err := s.mover.Run(ctx, p); !errors.Is(err, cut) {
+				t.Fatal(err)
 			}
-			j, err := s.mover.Run(ctx, p)
-			for errors.Is(err, killed) {
-				j, err = s.mover.Resume(ctx, "shop")
-			}
-			if err != nil {
+			// Each process is killed, and the next one goes on.
+			s.killed("copies", func(m shard.Move) bool { return m.Tables[0].After != "" })
+			s.killed("compares", func(m shard.Move) bool { return m.Tables[0].Copied })
+			s.killed("refuses writes", func(m shard.Move) bool { return !m.Fenced.IsZero() })
+			s.killed("has switched the map", nil)
+			s.killed("deletes", func(m shard.Move) bool { return m.Deleted > 0 })
+			s.mover.Before = nil
+			j, err := s.mover.Resume(ctx, "shop")
+			if err != nil && !errors.Is(err, reshard.ErrNothing) {
 				t.Fatal(err)
 			}
 			t.Log(reshard.Words(j.Move))
-			if len(seen) != 3 || j.Stage != shard.Done || j.Tables[0].Rows < 1000 {
-				t.Errorf("%v, %+v", seen, j.Move)
+			if j.Stage != shard.Done || j.Tables[0].Rows < 1000 {
+				t.Errorf("%+v", j.Move)
 			}
 			was := s.wrote.Load()
 			await.Until(t, func() bool { return s.wrote.Load() > was+500 }, "clients write after the switch")
@@ -305,6 +349,37 @@ func TestStopped(t *testing.T) {
 	close(thaw)
 	if err := <-ended; err == nil {
 		t.Error("the one that thawed did not notice")
+	}
+	// A copy that is not the same, and a group that failed over meanwhile, are found while writes are refused: they are taken again, and the map stays.
+	for what, f := range map[string]struct {
+		harm, mend func()
+		want       error
+	}{
+		"a row too many": {func() { s.exec("east", insert+row(7_000_001, 2, 1)) }, func() { s.exec("east", "DELETE FROM shop.orders WHERE id = 7000001") }, reshard.ErrDiffers},
+		"a failover": {func() {
+			if _, err := s.mover.Groups.Change(ctx, "east", func(g *group.Group) error { g.Epoch++; return nil }); err != nil {
+				t.Error(err)
+			}
+		}, func() {}, reshard.ErrMoved},
+	} {
+		if p, err = s.mover.Plan(ctx, "shop", asked, false); err != nil {
+			t.Fatal(err)
+		}
+		harmed := *s.mover
+		harmed.Say = func(text string) {
+			if strings.HasPrefix(text, "comparing") {
+				f.harm()
+			}
+		}
+		if _, err := harmed.Run(ctx, p); !errors.Is(err, f.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+		was := s.wrote.Load()
+		await.Until(t, func() bool { return s.wrote.Load() > was+200 }, "clients write as before")
+		f.mend()
+		if _, err := s.mover.Undo(ctx, "shop"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// Again, with one that is frozen while another one brings it to its end.
 	if p, err = s.mover.Plan(ctx, "shop", asked, false); err != nil {

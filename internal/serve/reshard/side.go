@@ -21,6 +21,7 @@ import (
 // side is the primary of a group, with a session for rows.
 type side struct {
 	group  string
+	epoch  uint64 // of its primary
 	target mysql.Target
 	conn   *mysql.Conn
 	rows   *mysql.Stream
@@ -86,7 +87,7 @@ func (m *Mover) connect(ctx context.Context, s *side, id string) error {
 		return err
 	}
 	i := g.Primary()
-	if i < 0 {
+	if s.epoch = g.Epoch; i < 0 {
 		return errors.New("it has no primary")
 	}
 	access, err := m.Groups.Access(ctx, s.group)
@@ -271,6 +272,20 @@ func (r *run) prepare(ctx context.Context) error {
 	for _, t := range r.tables {
 		if err := r.define(ctx, t); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// same sees that both groups have the primaries still that the sessions are with: another one may lack what was written last.
+func (r *run) same(ctx context.Context) error {
+	for _, s := range []*side{r.from, r.to} {
+		g, err := r.Groups.Group(ctx, s.group)
+		if err != nil {
+			return err
+		}
+		if g.Epoch != s.epoch || g.Primary() < 0 {
+			return fault.New(fault.Failed, "risso shard undo "+r.j.Map+", and begin again", fmt.Errorf("group %s, epoch %d: %w", s.group, g.Epoch, ErrMoved))
 		}
 	}
 	return nil

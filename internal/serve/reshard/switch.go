@@ -91,6 +91,9 @@ func (r *run) switching(ctx context.Context) error {
 		err = r.settle(ctx)
 	}
 	if err == nil {
+		err = r.same(ctx)
+	}
+	if err == nil {
 		now := time.Now().UTC()
 		r.j.After.Changed = now
 		if err = r.Maps.Switch(ctx, &r.j.After); err == nil {
@@ -231,7 +234,7 @@ func (r *run) undoing(ctx context.Context) error {
 func (r *run) deleted(ctx context.Context, s *side) error {
 	for _, t := range r.tables {
 		for after := ""; ; {
-			keys, err := r.keys(ctx, s, t, after)
+			keys, err := r.keys(ctx, s, t, behind(t, after))
 			if err != nil {
 				return err
 			}

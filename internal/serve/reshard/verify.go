@@ -22,11 +22,11 @@ func (r *run) verify(ctx context.Context) error {
 		r.say("comparing %s of %s while they are written", digits.Counted(t.at.Rows, "row"), t.full())
 		t.seen = map[string]bool{}
 		for after := ""; ; {
-			keys, err := r.keys(ctx, r.from, t, after)
+			and := behind(t, after)
+			keys, err := r.keys(ctx, r.from, t, and)
 			if err != nil {
 				return err
 			}
-			and := behind(t, after)
 			last := len(keys) < r.Limits.Rows
 			if !last {
 				after = keys[len(keys)-1]
@@ -65,10 +65,11 @@ func (r *run) verifyRange(ctx context.Context, t *table, keys []string, and stri
 			return nil
 		}
 	}
-	for _, k := range keys {
+	there, err := r.keys(ctx, r.to, t, and) // one more row there is a difference, too
+	for _, k := range slices.Concat(keys, there) {
 		t.seen[k] = true
 	}
-	return nil
+	return err
 }
 
 // compareSeen compares the rows that changed since the table was compared, while nobody writes.
