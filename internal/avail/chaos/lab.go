@@ -156,6 +156,9 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if _, err := l.risso(ctx, args...); err != nil {
 		return err
 	}
+	if err := l.ready(ctx); err != nil {
+		return err
+	}
 	address := net.JoinHostPort(place.Address, servePort)
 	text, err := l.risso(ctx, "token", "create", "chaos", "--output", "json")
 	if err != nil {
@@ -230,7 +233,13 @@ func (l *Lab) rebuild(ctx context.Context, member string) error {
 			return err
 		}
 	}
-	return nil
+	return l.ready(ctx)
+}
+
+// ready lets members that are new hear from the primary as often as the others.
+func (l *Lab) ready(ctx context.Context) error {
+	_, err := l.risso(ctx, "group", "prepare", l.Group, "--yes", "--state", filepath.Join(l.Dir, "prepare"))
+	return err
 }
 
 // risso runs a command about the group where the controller is.

@@ -19,7 +19,7 @@ type Patience struct {
 
 // DefaultPatience lets a killed primary be replaced within a second, a frozen one within six.
 func DefaultPatience() Patience {
-	return Patience{Refused: 400 * time.Millisecond, Frozen: 4 * time.Second, Fresh: 1500 * time.Millisecond}
+	return Patience{Refused: 400 * time.Millisecond, Frozen: 3300 * time.Millisecond, Fresh: 1500 * time.Millisecond}
 }
 
 // Probe is a look at the primary.

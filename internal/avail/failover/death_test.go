@@ -38,7 +38,7 @@ func TestBelief(t *testing.T) {
 		{"killed, and a replica has not noticed", "refused", 600 * ms, with(both(false, 0), func(w *failover.Witness) { w.Connected = true }), failover.Suspect},
 		{"the way to it is cut here", "refused", 5 * time.Second, both(true, 4900*ms), failover.Unreachable},
 		{"a stall of 2 s", "timeout", 2 * time.Second, both(true, 0), failover.Suspect},
-		{"a stall of 3.5 s", "timeout", 3500 * ms, both(true, 0), failover.Suspect},
+		{"a stall of 3 s", "timeout", 3 * time.Second, both(true, 0), failover.Suspect},
 		{"frozen", "hung", 4500 * ms, both(true, 0), failover.Dead},
 		{"slow here, heard there", "timeout", 9 * time.Second, both(true, 8*time.Second), failover.Unreachable},
 		{"the network swallows, and they lost it", "timeout", 4500 * ms, both(false, 0), failover.Dead},
