@@ -54,9 +54,10 @@ func TestWhere(t *testing.T) {
 					columns, keys = []string{"n"}, numbers
 				}
 				for _, column := range columns {
-					rows, err := c.Maps(t.Context(), "SELECT id, "+m.Part(0).Where(column)+" AS a, "+m.Part(1).Where(column)+" AS b FROM keyed.k")
+					query := "SELECT id, " + m.Part(0).Where(column) + " AS a, " + m.Part(1).Where(column) + " AS b FROM keyed.k"
+					rows, err := c.Maps(t.Context(), query)
 					if err != nil {
-						t.Fatal(err)
+						t.Fatal(query, err)
 					}
 					for _, r := range rows {
 						id, _ := strconv.Atoi(r["id"])
