@@ -466,6 +466,13 @@ func TestRefusalIsRead(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso: group g has no primary: it is being failed over; waited 1ms") {
 		t.Errorf("the client says %q (%v)", out, err)
 	}
+	b.set(group.View{Group: "g", Epoch: 1, NoPrimary: "it has been silent for 2 s"})
+	r.until("the other words", func(s Status) bool { return s.NoPrimary == "it has been silent for 2 s" })
+	r.saying.Lock()
+	if n := strings.Count(strings.Join(r.words, "\n"), "no primary"); n != 1 {
+		t.Errorf("it says %d times that there is no primary, want once: %q", n, r.words)
+	}
+	r.saying.Unlock()
 	ends := routing(t, Options{}, []*board{b}, Door{Rules: Rules{Role: Primary}})
 	told := make(chan error)
 	db := client(t, ends.at[0], "timeout=4m&readTimeout=4m")

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func (f *actionsFlags) show(s screen.Streams, a ActionsAnswer) error {
 		for _, x := range a.Actions {
 			where := x.Via
 			if x.Address != "" {
-				where = cmp.Or(where, "unasked") + " from " + x.Address
+				where = strings.TrimSpace(where + " from " + x.Address)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Time.Local().Format(time.DateTime), x.Outcome, oneline.Of(cmp.Or(x.Who, "unknown")), oneline.Of(cmp.Or(where, "unknown")), cmp.Or(string(x.Role), "-"), oneline.Of(x.Text))
 		}

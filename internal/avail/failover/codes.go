@@ -1,0 +1,48 @@
+package failover
+
+// Code is a reason of a refusal, as docs/failover.md has it.
+type Code struct {
+	ID     string
+	Of     string // member: it is not promoted; change: nothing is done; group: no group is made
+	Means  string
+	Remedy string
+}
+
+// Codes lists the reasons.
+func Codes() []Code {
+	return []Code{
+		{"applier", "member", "it does not apply what it received, or stopped with an error", "mend the error that `risso topology` shows, or `START REPLICA SQL_THREAD` (MariaDB: `START SLAVE SQL_THREAD`)"},
+		{"channels", "member, group", "it replicates from several servers", "stop and reset the channels that do not lead to the group"},
+		{"cluster", "member, group", "it belongs to a Galera cluster or to Group Replication, which choose by themselves", "`risso galera`"},
+		{"delayed", "member", "it stays behind on purpose", "name it with `--to`: it then applies all that it received first; `risso replica delay MEMBER 0`"},
+		{"errant", "member", "it has transactions that no other member has, and that did not come from the old primary", "`risso gtid errant` shows what they changed, `risso gtid repair` mends it"},
+		{"faulty", "member", "it is FAULTY", "`risso group set-status GROUP MEMBER SPARE` once it is well"},
+		{"filter", "member", "it leaves something out of what it replicates", "take the filter away, and rebuild it: `risso replica rebuild`"},
+		{"gtid", "member", "its GTIDs cannot be read", "report it: that is a fault of Risso"},
+		{"innodb_read_only", "member", "its InnoDB was started read-only", "restart it without `innodb_read_only`"},
+		{"log_filter", "member", "its binary log leaves something out", "take `binlog_do_db` and `binlog_ignore_db` out of its option file, and restart it"},
+		{"never", "member", "its rule is never", "another rule"},
+		{"no_binlog", "member", "it writes no binary log", "`log_bin` in its option file, and a restart"},
+		{"no_gtid", "member, group", "it does not use GTIDs", "`gtid_mode = ON`"},
+		{"no_log_updates", "member", "it does not log what it replicates, and the group has more than two members", "`log_replica_updates` in its option file, and a restart"},
+		{"no_replica", "member", "it does not replicate", "`risso serve --failover auto` points it at the primary"},
+		{"not_seen", "member, group", "it does not answer", "what the words say: start it, mend its account or the network"},
+		{"other_source", "member, group", "it replicates from a server that is no member", "`risso replica move MEMBER`"},
+		{"spare", "member", "it is SPARE", "name it with `--to`, or make it SECONDARY"},
+		{"tried", "member", "it was chosen and did not do: it did not apply all in time, or failed", "the journal says why; `--drain` gives it longer"},
+		{"version", "member", "another member is older and could not replicate from it", "upgrade that one first"},
+		{"loss", "change", "the policy is lossless, and transactions of the old primary would be lost", "start the old primary again, or `--accept-loss`"},
+		{"no_member", "change", "the one that was named is no member", "`risso group show`"},
+		{"nobody", "change", "no member can follow; the words say why of each", "mend one of them"},
+		{"primary", "change", "the one that was named is the primary already", "none is needed"},
+		{"split_brain", "change", "two members each have transactions that the other lacks", "see what they changed with `risso gtid errant`, and name one: `risso failover --to NODE`, with `--accept-loss` if the policy is lossless"},
+		{"behind", "change", "in a switchover the new primary would have more than 10,000 transactions to apply while nobody can write", "wait, or `risso lag`"},
+		{"not_receiving", "change", "in a switchover the new primary does not receive from the old one", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},
+		{"read_only", "change", "in a switchover the primary takes no writes", "`risso group show`; `risso serve --failover auto` opens it"},
+		{"replicates", "change", "in a switchover the primary replicates itself", "stop and reset its channel"},
+		{"replication_account", "change, group", "the account by which members replicate is not let in, or may not replicate", "the GRANT that is printed, or another `--replication-user`"},
+		{"no_address", "group", "it is not known by which address the other members reach it", "give its `--dsn` a host and a port"},
+		{"no_primary", "group", "each of the servers replicates from another one", "give the `--dsn` of the primary, too"},
+		{"two_primaries", "group", "two of the servers replicate from nobody", "`risso topology` shows them; leave one out, or let it replicate"},
+	}
+}

@@ -1,0 +1,220 @@
+package scenario_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// TestFailoverAuto: what risso serve --failover auto takes for a death, and what not; it is killed amid a failover; an old primary comes back, and one thaws.
+func TestFailoverAuto(t *testing.T) {
+	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
+		q := newSquad(t, sandbox.Options{Servers: []string{kind}, SemiSync: true}, "--semi-sync")
+		first, one, two := q.box.Nodes[0], q.box.Nodes[1], q.box.Nodes[2]
+		begin := func() *risso { return serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements") }
+		s := begin()
+		q.whole()
+
+		// Credentials that are wrong on one node, and connections that are all taken: the primary lives.
+		password, err := q.box.Password()
+		if err != nil {
+			t.Fatal(err)
+		}
+		alter := func(password string) {
+			execSQL(t, first, fmt.Sprintf("SET SESSION sql_log_bin = 0; ALTER USER '%s'@'%s' IDENTIFIED BY '%s'", q.box.User, value(t, first, "SELECT MAX(host) FROM mysql.user WHERE user = '"+q.box.User+"'"), password))
+		}
+		alter("wrong")
+		q.lives(s, first)
+		alter(password)
+		await(t, "it answers again", func() bool { return strings.Contains(s.err.String(), "answers again") })
+		told := len(s.err.String())
+		q.full(s, first, told)
+		q.whole()
+
+		// Killed amid a failover: the next one finishes it.
+		release := q.hold(one, two)
+		q.mustWrite(5)
+		if err := first.Kill(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "it waits until a replica has applied all", func() bool {
+			const waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND (info LIKE '%WAIT_FOR_EXECUTED_GTID_SET%' OR info LIKE '%MASTER_GTID_WAIT%')"
+			return value(t, one, waits) != "0" || value(t, two, waits) != "0"
+		})
+		s.kill(t)
+		release()
+		if q.open(one) || q.open(two) {
+			t.Fatal("somebody takes writes before the end of the failover")
+		}
+		s = begin()
+		var p *sandbox.Node
+		await(t, "another primary", func() bool { _, p = q.members(); return p != first && q.open(p) })
+		if said := mustCommand(t, "receipt", "--group", "g", "--data", q.data); !strings.Contains(said, "zero acknowledged transactions lost") {
+			t.Errorf("the receipt: %s", said)
+		}
+		q.complete(one, two)
+
+		// The old primary comes back, without anything of its own: it replicates.
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := first.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		q.whole()
+		q.flaps(s)
+	})
+}
+
+// cut ends Risso's sessions on a node, so that it has to log in again; replicas keep theirs.
+func (q *squad) cut(n *sandbox.Node) {
+	q.Helper()
+	for _, row := range execSQL(q.T, n, "SELECT id FROM information_schema.processlist WHERE user = '"+q.box.User+"' AND command NOT LIKE 'Binlog Dump%' AND COALESCE(info, '') NOT LIKE '%SLEEP%'")[0].Rows {
+		_, _ = n.Query(q.Context(), "KILL "+*row[0]) // it may be gone
+	}
+}
+
+// full takes all connections of the primary, also the one that is kept for who may end sessions.
+func (q *squad) full(s *risso, primary *sandbox.Node, told int) {
+	q.Helper()
+	ctx, cancel := context.WithCancel(q.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	root, err := primary.DB()
+	if err != nil {
+		q.Fatal(err)
+	}
+	defer root.Close()
+	root.SetMaxOpenConns(1)
+	root.SetMaxIdleConns(1)
+	ask := func(statement string) (out string) {
+		if err := root.QueryRowContext(ctx, statement).Scan(&out); err != nil {
+			q.Fatalf("%s: %v", statement, err)
+		}
+		return out
+	}
+	most := ask("SELECT @@GLOBAL.max_connections")
+	set := func(most string) {
+		if _, err := root.ExecContext(ctx, "SET GLOBAL max_connections = "+most); err != nil {
+			q.Fatal(err)
+		}
+	}
+	set("10")
+	other, err := primary.DB()
+	if err != nil {
+		q.Fatal(err)
+	}
+	defer other.Close()
+	app := q.app(primary)
+	for i := range 12 {
+		db := app
+		if i == 0 {
+			db = other
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = db.ExecContext(ctx, "DO SLEEP(600)") // until there is room
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	await(q.T, "connections that are all taken", func() bool {
+		ids := ask("SELECT COALESCE(GROUP_CONCAT(id), '') FROM information_schema.processlist WHERE user = '" + q.box.User + "' AND command NOT LIKE 'Binlog Dump%'")
+		for _, id := range strings.Split(ids, ",") {
+			_, _ = root.ExecContext(ctx, "KILL "+id) // it may be gone
+		}
+		time.Sleep(200 * time.Millisecond)
+		return strings.Contains(s.err.String()[told:], "cannot be asked")
+	})
+	for range 16 {
+		if _, p := q.members(); p != primary || ask("SELECT @@GLOBAL.read_only") != "0" {
+			q.Fatalf("%s has no connection left, and is no primary any more", primary.Name)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	set(most)
+}
+
+// lives waits until it is said that the primary lives and cannot be asked, and makes sure that nothing is done.
+func (q *squad) lives(s *risso, primary *sandbox.Node) {
+	q.Helper()
+	await(q.T, "it lives, but cannot be asked", func() bool {
+		q.cut(primary)
+		return strings.Contains(s.err.String(), "cannot be asked")
+	})
+	q.stays(primary)
+}
+
+// stays makes sure that a primary is not replaced for longer than it takes to believe in a death.
+func (q *squad) stays(primary *sandbox.Node) {
+	q.Helper()
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		if _, p := q.members(); p != primary || !q.open(primary) {
+			q.Fatalf("%s lives, and is no primary any more", primary.Name)
+		}
+	}
+}
+
+// flaps freezes the primary of a group that was failed over: not again within the hour, but for a person. The thawed one takes no write.
+func (q *squad) flaps(s *risso) {
+	q.Helper()
+	_, old := q.members()
+	db := q.app(old)
+	if err := q.write(db, patience); err != nil {
+		q.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { // an application that keeps its connection to it
+		defer close(done)
+		for end := time.Now().Add(patience); time.Now().Before(end) && q.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+			if err := q.write(db, patience); err != nil {
+				return
+			}
+		}
+	}()
+	if err := old.Kill(syscall.SIGSTOP); err != nil {
+		q.Fatal(err)
+	}
+	thaw := func() {
+		if err := old.Kill(syscall.SIGCONT); err != nil {
+			q.Error(err)
+		}
+	}
+	defer thaw()
+	await(q.T, "it is not failed over again", func() bool {
+		return strings.Contains(s.err.String(), "it is not failed over automatically again before")
+	})
+	if _, p := q.members(); p != old {
+		q.Fatalf("failed over automatically within the hour, to %s", p.Name)
+	}
+	mustCommand(q.T, "failover", "--group", "g", "--data", q.data, "--yes")
+	_, p := q.members()
+	if p == old {
+		q.Fatal("it was not failed over")
+	}
+	q.mustWrite(1)
+	thaw()
+	await(q.T, "the old primary replicates, or is kept out with what only it has", func() bool {
+		list, _ := q.members()
+		for _, m := range list {
+			if m.Name == old.Name {
+				return !q.open(old) && (m.Status == "SECONDARY" || m.Status == "FAULTY" && m.Errant != "")
+			}
+		}
+		return false
+	})
+	<-done
+	q.mustWrite(1)
+	for _, n := range q.others(old) {
+		q.complete(n)
+	}
+	if list, now := q.members(); now != p {
+		q.Errorf("the primary is %s, not %s: %+v", now.Name, p.Name, list)
+	}
+}
