@@ -55,7 +55,7 @@ func (r *run) fence(ctx context.Context) error {
 	for _, t := range r.tables {
 		names, creates := r.guards(t)
 		for i := range names {
-			err := r.again(ctx, func() error {
+			err := retried(ctx, fenceTries, r.Limits.Lock, func() error {
 				if err := r.from.rows.Exec(ctx, "DROP /* risso: there may be one from before a kill */ TRIGGER IF EXISTS "+names[i]); err != nil {
 					return err
 				}
