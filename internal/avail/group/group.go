@@ -88,7 +88,8 @@ type Group struct {
 	Epoch   uint64    `json:"epoch"`   // of the primary: each change of it has a higher one
 	Since   time.Time `json:"since"`   // since when the primary is it
 	Lease   Lease     `json:"lease"`
-	Failed  time.Time `json:"failed,omitzero"` // when it was last failed over automatically
+	Moving  bool      `json:"moving,omitempty"` // the primary is being handed over, as long as somebody has the lease: clients wait
+	Failed  time.Time `json:"failed,omitzero"`  // when it was last failed over automatically
 }
 
 // Errors of this package.
@@ -170,7 +171,7 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	}
 	m := &g.Members[i]
 	m.Status, m.Since, m.Fault, m.Errant, m.Fenced = Primary, now, "", "", nil
-	g.Epoch, g.Since = epoch, now
+	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (g *Group) Take(holder string, now time.Time, d time.Duration) error {
 // Free gives the lease up.
 func (g *Group) Free(holder string) {
 	if g.Lease.Holder == holder {
-		g.Lease.Holder, g.Lease.Until = "", time.Time{}
+		g.Lease.Holder, g.Lease.Until, g.Moving = "", time.Time{}, false
 	}
 }
 

@@ -374,7 +374,9 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 		last, ok := w.last[m.Name]
 		switch {
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
-			v.NoPrimary = w.belief.Words
+			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
+		case m.Status == group.Primary && g.Moving && time.Now().Before(g.Lease.Until):
+			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:
 			v.Primary = &s
 		case m.Status == group.Secondary && ok && last.kind == "" && len(last.channels) == 1 && last.channels[0].SQLRunning:

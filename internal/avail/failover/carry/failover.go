@@ -301,7 +301,11 @@ func sortedKeys(m map[string]*node) (names []string) {
 
 // receipt says what it cost.
 func (r *run) receipt(ctx context.Context) {
-	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+	var without []string
+	if r.j.Kind == failover.Failover {
+		without = append(without, r.j.Old)
+	}
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := failover.NewReceipt(&r.j.Journal, t)
