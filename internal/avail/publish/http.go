@@ -61,6 +61,9 @@ func NewDesk(v Views, maxAge time.Duration) *Desk {
 	return &Desk{views: v, maxAge: cmp.Or(maxAge, DefaultMaxAge), now: time.Now, begun: time.Now(), told: map[string]map[string]time.Time{}}
 }
 
+// Fresh says why a view is not to be told any more; nil: it is.
+func (d *Desk) Fresh(v group.View) error { return Fresh(v, d.now(), d.maxAge) }
+
 // said is an answer.
 type said struct {
 	status int

@@ -3,7 +3,7 @@
 package shard
 
 import (
-	"crypto/md5"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -81,10 +81,10 @@ var (
 	ErrMap     = errors.New("not a map of shards")
 )
 
-// SlotOf is the slot of a key: the first three hexadecimal digits of the MD5 of its text in UTF-8, a number from 0 to 4095. An integer's text is its
-// decimal digits, with - in front of a negative one. In SQL it is CONV(LEFT(MD5(key), 3), 16, 10).
+// SlotOf is the slot of a key: the first three hexadecimal digits of the SHA-256 of its text in UTF-8, a number from 0 to 4095. An integer's text is its
+// decimal digits, with - in front of a negative one. In SQL it is CONV(LEFT(SHA2(key, 256), 3), 16, 10). (MySQL 9.7 has no MD5 without a component.)
 func SlotOf(key string) int {
-	sum := md5.Sum([]byte(key))
+	sum := sha256.Sum256([]byte(key))
 	return int(sum[0])<<4 | int(sum[1])>>4
 }
 
@@ -254,7 +254,7 @@ func (p Part) Where(key string) string {
 	}
 	switch {
 	case p.Kind == Hash:
-		key = "CONV(LEFT(MD5(CONVERT(" + key + " USING utf8mb4)), 3), 16, 10) + 0"
+		key = "CONV(LEFT(SHA2(CONVERT(" + key + " USING utf8mb4), 256), 3), 16, 10) + 0"
 	case p.Keys == Text:
 		key = "CAST(CONVERT(" + key + " USING utf8mb4) AS BINARY)"
 	}

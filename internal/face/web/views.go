@@ -15,6 +15,9 @@ func (s *server) viewRoutes(mux *routes) {
 			mux.Handle(path, s.Clients)
 		}
 	}
+	if s.Shards != nil && s.Views != nil && s.Clients != nil {
+		mux.Handle("GET /shards", s.json(s.gate.quick, s.shards))
+	}
 	if s.Views != nil {
 		mux.Handle("GET /api/clients", s.guard(state.RoleLook, s.json(s.gate.quick, s.clients)))
 	}

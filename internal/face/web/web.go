@@ -56,6 +56,7 @@ type Options struct {
 	Health     http.Handler   // answers load balancers below /health/; nil: nobody does
 	Clients    *publish.Desk  // answers where the clients of groups go; nil: nobody does
 	Views      publish.Views  // the same for commands, with all members; nil: there are no groups
+	Shards     Shards         // which group has which keys; nil: nobody knows
 	Page       fs.FS          // the built page
 	Version    string
 	Open       bool               // Risso listens on loopback only: no token is asked for until there is one

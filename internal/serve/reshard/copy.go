@@ -172,17 +172,25 @@ func (r *run) apply(ctx context.Context) error {
 	return nil
 }
 
-// tries is how often a statement that waited too long for a lock is tried again.
-const tries = 10
+// tries is how often a statement that waited too long for a lock is tried again, fenceTries that of one behind which all who write the table wait.
+const (
+	tries      = 10
+	fenceTries = 3
+)
 
 // again runs what a lock may keep from being done.
 func (r *run) again(ctx context.Context, f func() error) (err error) {
-	for i := range tries {
+	return retried(ctx, tries, 200*time.Millisecond, f)
+}
+
+// retried runs f up to n times while locks keep it from being done.
+func retried(ctx context.Context, n int, pause time.Duration, f func() error) (err error) {
+	for i := range n {
 		err = f()
-		if n := mysql.ErrorNumber(err); n != errno.LockWaitTimeout && n != errno.Deadlock {
+		if number := mysql.ErrorNumber(err); i == n-1 || number != errno.LockWaitTimeout && number != errno.Deadlock {
 			return err
 		}
-		if err := delay.For(ctx, time.Duration(i+1)*50*time.Millisecond); err != nil {
+		if err := delay.For(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (r *run) fence(ctx context.Context) error {
 	for _, t := range r.tables {
 		names, creates := r.guards(t)
 		for i := range names {
-			err := r.again(ctx, func() error {
+			err := retried(ctx, fenceTries, r.Limits.Lock, func() error {
 				if err := r.from.rows.Exec(ctx, "DROP /* risso: there may be one from before a kill */ TRIGGER IF EXISTS "+names[i]); err != nil {
 					return err
 				}
@@ -195,19 +195,26 @@ func (r *run) cleaning(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.j.Deleted == 0 { // they are all there, and nobody may write them
-		for _, t := range r.tables {
+	// Those of large tables are counted now: they are all there still, and nobody may write them.
+	var all int64
+	for _, t := range r.tables {
+		if t.at.Sum == "" {
 			rows, err := r.sum(ctx, r.from, t, "")
 			if err != nil {
 				return err
 			}
 			t.at.Rows, t.at.Sum = rows.Count, rows.Sum.String()
 		}
+		all += t.at.Rows
+	}
+	if err := r.j.Save(ctx); err != nil {
+		return err
 	}
 	if !r.j.Keep {
 		if err := r.deleted(ctx, r.from); err != nil {
 			return err
 		}
+		r.j.Deleted = all // with those of a process that was killed before it could say so
 	}
 	if err := r.lift(ctx); err != nil {
 		return err

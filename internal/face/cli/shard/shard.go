@@ -35,7 +35,7 @@ func New(s screen.Streams) *cobra.Command {
 		Long: `A map says which group of servers has the rows of a key: by range, a shard has the keys from its bound
 up to that of the next one; by hash, keys have one of 4096 slots, and a shard has the slots from its
 bound on; by list, a shard has the keys that it names. The slot of a key is the first three hexadecimal
-digits of the MD5 of its text, CONV(LEFT(MD5(key), 3), 16, 10) in SQL. Each change of a map raises its epoch.`,
+digits of the SHA-256 of its text, CONV(LEFT(SHA2(key, 256), 3), 16, 10) in SQL. Each change of a map raises its epoch.`,
 		Example: `  risso shard define orders --kind range --table shop.orders:customer --shard all=west
   risso shard lookup orders 4711
   risso shard split orders all --at 100000 --to east --dry-run`,
