@@ -3,12 +3,14 @@ package scenario_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -32,9 +34,8 @@ func TestFailoverAuto(t *testing.T) {
 		alter("wrong")
 		q.lives(s, first)
 		alter(password)
-		await(t, "it answers again", func() bool { return strings.Contains(s.err.String(), "answers again") })
-		told := len(s.err.String())
-		q.full(s, first, told)
+		await(t, "it answers again", func() bool { return q.heard(s, "answers again") > 0 })
+		q.full(s, first)
 		q.whole()
 
 		// Killed amid a failover: the next one finishes it.
@@ -55,7 +56,12 @@ func TestFailoverAuto(t *testing.T) {
 		s = begin()
 		var p *sandbox.Node
 		await(t, "another primary", func() bool { _, p = q.members(); return p != first && q.open(p) })
-		if said := mustCommand(t, "receipt", "--group", "g", "--data", q.data); !strings.Contains(said, "zero acknowledged transactions lost") {
+		var said string
+		await(t, "a receipt", func() bool {
+			said = mustCommand(t, "receipt", "--group", "g", "--data", q.data)
+			return strings.Contains(said, "failover of g")
+		})
+		if !strings.Contains(said, "zero acknowledged transactions lost") {
 			t.Errorf("the receipt: %s", said)
 		}
 		q.complete(one, two)
@@ -71,6 +77,19 @@ func TestFailoverAuto(t *testing.T) {
 	})
 }
 
+// heard is how often risso serve told of something that a group's failover is about.
+func (q *squad) heard(s *risso, text string) (n int) {
+	q.Helper()
+	var a struct{ Events []fleet.Event }
+	s.get(q.T, "/api/events", url.Values{"limit": {"5000"}}, &a)
+	for _, e := range a.Events {
+		if e.Kind == fleet.EventFailover && strings.Contains(e.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
 // cut ends Risso's sessions on a node, so that it has to log in again; replicas keep theirs.
 func (q *squad) cut(n *sandbox.Node) {
 	q.Helper()
@@ -80,8 +99,9 @@ func (q *squad) cut(n *sandbox.Node) {
 }
 
 // full takes all connections of the primary, also the one that is kept for who may end sessions.
-func (q *squad) full(s *risso, primary *sandbox.Node, told int) {
+func (q *squad) full(s *risso, primary *sandbox.Node) {
 	q.Helper()
+	before := q.heard(s, "cannot be asked")
 	ctx, cancel := context.WithCancel(q.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -130,7 +150,7 @@ func (q *squad) full(s *risso, primary *sandbox.Node, told int) {
 			_, _ = root.ExecContext(ctx, "KILL "+id) // it may be gone
 		}
 		time.Sleep(200 * time.Millisecond)
-		return strings.Contains(s.err.String()[told:], "cannot be asked")
+		return q.heard(s, "cannot be asked") > before
 	})
 	for range 16 {
 		if _, p := q.members(); p != primary || ask("SELECT @@GLOBAL.read_only") != "0" {
@@ -146,7 +166,7 @@ func (q *squad) lives(s *risso, primary *sandbox.Node) {
 	q.Helper()
 	await(q.T, "it lives, but cannot be asked", func() bool {
 		q.cut(primary)
-		return strings.Contains(s.err.String(), "cannot be asked")
+		return q.heard(s, "cannot be asked") > 0
 	})
 	q.stays(primary)
 }
@@ -188,7 +208,7 @@ func (q *squad) flaps(s *risso) {
 	}
 	defer thaw()
 	await(q.T, "it is not failed over again", func() bool {
-		return strings.Contains(s.err.String(), "it is not failed over automatically again before")
+		return q.heard(s, "it is not failed over automatically again before") > 0
 	})
 	if _, p := q.members(); p != old {
 		q.Fatalf("failed over automatically within the hour, to %s", p.Name)
