@@ -23,6 +23,10 @@ func TestFailoverAuto(t *testing.T) {
 		s := begin()
 		q.whole()
 
+		if kind != "mariadb" { // whose commits wait for one replica only
+			q.waitsForTwo()
+		}
+
 		// Credentials that are wrong on one node, and connections that are all taken: the primary lives.
 		password, err := q.box.Password()
 		if err != nil {
@@ -75,6 +79,51 @@ func TestFailoverAuto(t *testing.T) {
 		q.whole()
 		q.flaps(s)
 	})
+}
+
+// waitsForTwo switches over while a commit waits for one replica more than there are: it does not hang, and what nobody was told of is not lost silently.
+func (q *squad) waitsForTwo() {
+	q.Helper()
+	_, old := q.members()
+	others := q.others(old)
+	count := func(n int) {
+		for _, node := range q.box.Nodes {
+			execSQL(q.T, node, fmt.Sprintf("SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = %d", n))
+		}
+	}
+	count(2)
+	mustCommand(q.T, "switchover", "--group", "g", "--data", q.data, "--to", others[0].Name, "--yes")
+	q.whole()
+	mustCommand(q.T, "switchover", "--group", "g", "--data", q.data, "--to", old.Name, "--yes")
+	q.whole()
+	if err := others[1].Kill(syscall.SIGKILL); err != nil {
+		q.Fatal(err)
+	}
+	db, done := q.app(old), make(chan error, 1)
+	go func() { done <- q.write(db, patience) }()
+	await(q.T, "a commit that waits for a replica", func() bool {
+		return value(q.T, old, "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for semi-sync ACK%'") != "0"
+	})
+	code, said := command(q.T, "switchover", "--group", "g", "--data", q.data, "--to", others[0].Name, "--yes")
+	if err := <-done; err == nil {
+		q.Error("a commit was acknowledged that two replicas do not have")
+	}
+	_, p := q.members()
+	if q.open(old) == q.open(others[0]) || !q.open(p) {
+		q.Fatalf("after a switchover (exit code %d: %s) %s is the primary; open: %v, %v", code, said, p.Name, q.open(old), q.open(others[0]))
+	}
+	ctx, cancel := context.WithTimeout(q.Context(), patience)
+	defer cancel()
+	if err := others[1].Start(ctx); err != nil {
+		q.Fatal(err)
+	}
+	count(2)
+	q.whole()
+	if p != old {
+		mustCommand(q.T, "switchover", "--group", "g", "--data", q.data, "--to", old.Name, "--yes")
+	}
+	count(1)
+	q.whole()
 }
 
 // heard is how often risso serve told of something that a group's failover is about.
