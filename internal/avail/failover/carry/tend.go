@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -127,7 +129,14 @@ func beyond(n, primary *topology.Node) (string, uint64) {
 	if err != nil || e.Empty() {
 		return "", 0
 	}
-	return e.String(), e.Count()
+	// A transaction of the primary for which it still waits for replicas is theirs before it is its own.
+	_, own := e.Split(func(uuid string, server uint32) bool {
+		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && strconv.FormatUint(uint64(server), 10) == primary.ServerID
+	})
+	if own.Empty() {
+		return "", 0
+	}
+	return own.String(), own.Count()
 }
 
 // chore does one.
