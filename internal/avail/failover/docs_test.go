@@ -18,7 +18,7 @@ func codesTable() string {
 	var b strings.Builder
 	b.WriteString("| code | of | means | remedy |\n|---|---|---|---|\n")
 	for _, c := range failover.Codes() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.ID, c.Of, c.Means, c.Remedy)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.ID, c.Of, c.Means, c.Next)
 	}
 	return b.String()
 }
@@ -67,7 +67,7 @@ func TestCodes(t *testing.T) {
 	}
 	listed := map[string]bool{}
 	for _, c := range failover.Codes() {
-		if listed[c.ID] || c.Of == "" || c.Means == "" || c.Remedy == "" || strings.Contains(c.Means+c.Remedy, "|") {
+		if listed[c.ID] || c.Of == "" || c.Means == "" || c.Next == "" || strings.Contains(c.Means+c.Next, "|") {
 			t.Errorf("%s is there twice, or does not say all", c.ID)
 		}
 		if listed[c.ID] = true; !used[c.ID] {

@@ -346,6 +346,84 @@ func (u *trio) tended() {
 	}, "the group to be whole: %v", &err)
 }
 
+// late lets a replica that is preferred receive less than the other one: it gets the rest from there.
+func (u *trio) late(primary *sandbox.Node) {
+	u.Helper()
+	i := slices.IndexFunc(u.box.Nodes, func(n *sandbox.Node) bool { return n != primary })
+	n := u.box.Nodes[i]
+	if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error {
+		for i := range g.Members {
+			if g.Members[i].Rule = group.Neutral; g.Members[i].Name == n.Name {
+				g.Members[i].Rule = group.Prefer
+			}
+		}
+		return nil
+	}); err != nil {
+		u.Fatal(err)
+	}
+	c := sandboxtest.Connect(u, n)
+	defer c.Close()
+	if err := c.Exec(u.Context(), c.Server.StopThread("", mysql.Receiver)); err != nil {
+		u.Fatal(err)
+	}
+	if !u.write(primary, time.Minute) {
+		u.Fatalf("the primary %s takes no write", primary.Name)
+	}
+}
+
+// givenUp asks for a failover that is refused, of a primary that lives: it takes writes as before.
+func (u *trio) givenUp() {
+	u.Helper()
+	known := u.known()
+	j, err := u.carrier().Failover(u.Context(), Asked{Group: "g", By: "test", To: "nobody", Known: known})
+	if !errors.Is(err, ErrRefused) || j == nil || j.Stage != failover.Undone {
+		u.Fatalf("a failover to one that is no member: %v, %+v", err, j)
+	}
+	await.Until(u, func() bool { err = u.one(); return err == nil }, "it to be as before: %v", &err)
+	_, p := u.primary()
+	if !u.write(p, time.Minute) {
+		u.Fatal("it takes no writes again")
+	}
+}
+
+// leaseLost lets another process take the lease amid a promotion: the first one stops, and takes nothing back; the other brings it to its end.
+func (u *trio) leaseLost() {
+	u.Helper()
+	ctx, cancel := context.WithCancel(u.Context())
+	defer cancel()
+	_, old := u.primary()
+	c, other, taken := u.carrier(), NewHolder("other"), false
+	c.step = func(_, statement string) {
+		if taken || !strings.HasPrefix(statement, "RESET ") {
+			return
+		}
+		taken = true
+		if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error {
+			g.Lease.Until = time.Now().Add(-time.Second)
+			return g.Take(other, time.Now(), time.Hour)
+		}); err != nil {
+			u.Error(err)
+		}
+		cancel()
+	}
+	if _, err := c.Switchover(ctx, Asked{Group: "g", By: "test"}); !errors.Is(err, ErrLost) {
+		u.Fatalf("the lease was lost: %v", err)
+	}
+	on := sandboxtest.Connect(u, old)
+	defer on.Close()
+	if v, err := read.Variables(u.Context(), on, []string{"read_only"}); err != nil || v["read_only"] != "ON" && v["read_only"] != "1" {
+		u.Fatalf("the old primary: read_only %s, %v: the other one may have promoted somebody", v["read_only"], err)
+	}
+	if j, err := u.room.Unfinished(u.Context(), "g"); err != nil || j == nil {
+		u.Fatalf("the journal is at its end: %v", err)
+	}
+	u.resume(failover.Switchover, "the lease was lost", failover.Known{})
+	if err := u.one(); err != nil {
+		u.Fatal(err)
+	}
+	u.complete()
+}
+
 // TestInterrupt kills a process before each step of a switchover, and of a failover; another one brings it to its end.
 func TestInterrupt(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
@@ -370,12 +448,15 @@ func TestInterrupt(t *testing.T) {
 				}
 				u.complete()
 			}
+			u.givenUp()
+			u.leaseLost()
 			began = time.Now()
 			for stop := 1; ; stop++ {
 				_, p := u.primary()
 				if !u.write(p, time.Minute) {
 					t.Fatalf("step %d: the primary %s takes no write", stop, p.Name)
 				}
+				u.late(p)
 				known := u.known()
 				if err := p.Kill(syscall.SIGKILL); err != nil {
 					t.Fatal(err)

@@ -46,8 +46,8 @@ type Planned struct {
 // KnownOf is what a primary tells of itself, for the time when it does not any more.
 func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 	i := t.Find(name)
-	if i < 0 || !t.Nodes[i].Seen {
-		return failover.Known{Name: name}
+	if i < 0 || !t.Nodes[i].Seen || t.Nodes[i].Unseen != nil {
+		return failover.Known{Name: name} // one that told a part of it would seem not to wait for replicas
 	}
 	n := &t.Nodes[i]
 	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor}
