@@ -2,10 +2,10 @@ package failover
 
 // Code is a reason of a refusal, as docs/failover.md has it.
 type Code struct {
-	ID    string
-	Of    string // member: it is not promoted; change: nothing is done; group: no group is made
-	Means string
-	Next  string
+	ID    string `json:"id"`
+	Of    string `json:"of"` // member: it is not promoted; change: nothing is done; group: no group is made
+	Means string `json:"means"`
+	Next  string `json:"next"` // what to do
 }
 
 // Codes lists the reasons.

@@ -125,14 +125,11 @@ func (w *Watch) Belief(now time.Time) Belief {
 
 // witnessed asks the witnesses whether a primary that does not answer is dead: more than half of those that should know must say so, and none that it lives.
 func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
-	var say, against, silent []string
+	var say, against []string
 	for _, name := range w.Expected {
 		x, ok := w.witnesses[name]
 		switch {
-		case !ok || !x.Answers || x.At.Before(b.Since) || now.Sub(x.At) > w.Patience.Fresh:
-			silent = append(silent, name)
-		case !x.Follows:
-			silent = append(silent, name)
+		case !ok || !x.Answers || x.At.Before(b.Since) || now.Sub(x.At) > w.Patience.Fresh, !x.Follows: // it says nothing
 		case !x.Connected:
 			say = append(say, name)
 		case refused:

@@ -68,14 +68,15 @@ type Lease struct {
 
 // Policy is how a group fails over.
 type Policy struct {
-	Automatic bool          `json:"automatic"`           // serve fails over by itself
-	Lossless  bool          `json:"lossless"`            // a failover is refused where an acknowledged transaction is known to be lost
-	Pause     time.Duration `json:"pause_ns"`            // between two automatic failovers
-	Agents    time.Duration `json:"agents_ns,omitempty"` // each member has an agent, which fences it when no controller confirmed for so long that it is the primary; 0: it has none
-	Rejoin    bool          `json:"rejoin"`              // an old primary that comes back without transactions of its own replicates again
-	Center    string        `json:"center,omitempty"`    // preferred data center
-	SemiSync  bool          `json:"semi_sync"`           // each primary waits for an acknowledgement
-	Rebuild   bool          `json:"rebuild,omitempty"`   // one that has transactions of its own is rebuilt
+	Automatic bool          `json:"automatic"`            // serve fails over by itself
+	Lossless  bool          `json:"lossless"`             // a failover is refused where an acknowledged transaction is known to be lost
+	Pause     time.Duration `json:"pause_ns"`             // between two automatic failovers
+	AgentPort int           `json:"agent_port,omitempty"` // of the agents, on the members' hosts; 0: none is asked
+	Agents    time.Duration `json:"agents_ns,omitempty"`  // each member has an agent, which fences it when no controller confirmed for so long that it is the primary; 0: it has none
+	Rejoin    bool          `json:"rejoin"`               // an old primary that comes back without transactions of its own replicates again
+	Center    string        `json:"center,omitempty"`     // preferred data center
+	SemiSync  bool          `json:"semi_sync"`            // each primary waits for an acknowledgement
+	Rebuild   bool          `json:"rebuild,omitempty"`    // one that has transactions of its own is rebuilt
 }
 
 // Group is a primary and the servers that replicate from it.

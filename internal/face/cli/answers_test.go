@@ -169,6 +169,7 @@ func answers() []answer {
 		{"events", "--findings", reflect.TypeFor[events.FindingsAnswer]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
 		{"failover", "", reflect.TypeFor[failover.Answer]()},
+		{"failover codes", "", reflect.TypeFor[failover.CodesAnswer]()},
 		{"failover resume", "", reflect.TypeFor[failover.Answer]()},
 		{"receipt", "", reflect.TypeFor[failover.ReceiptsAnswer]()},
 		{"switchover", "", reflect.TypeFor[failover.Answer]()},

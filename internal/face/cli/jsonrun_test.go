@@ -174,6 +174,7 @@ var answerRuns = []answerRun{
 	{"group prepare", "group prepare g --dry-run --data DIR/groups", 0},
 	{"group deactivate", "group deactivate g --data DIR/groups", 0},
 	{"group activate", "group activate g --data DIR/groups", 0},
+	{"failover codes", "failover codes", 0},
 	{"failover resume", "failover resume --group g --data DIR/groups", 0},
 	{"chaos --dry-run", "chaos --group g --on g --yes-really --data DIR/groups --fault kill-replica=true --count 1 --dry-run", 0},
 	{"chaos", "chaos --group g --on g --yes-really --data DIR/groups --fault kill-replica=true --count 1 --yes --dir DIR/chaos", 0},

@@ -21,11 +21,6 @@ const (
 	ActionRefused ActionOutcome = "refused" // he may not, or did not say who he is
 )
 
-// ActionOutcomes lists them.
-func ActionOutcomes() []ActionOutcome {
-	return []ActionOutcome{ActionDone, ActionFailed, ActionRefused}
-}
-
 // Action is what somebody did through Risso, or tried to. Its event says when, to what, and in words.
 type Action struct {
 	fleet.Event

@@ -292,7 +292,7 @@ func TestOldCostIsRaised(t *testing.T) {
 func TestActions(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
 	ann := Actor{Name: "ann", Role: RoleLook, Via: "password", Address: "10.0.0.1", Call: "POST /api/x"}
-	for _, o := range ActionOutcomes() {
+	for _, o := range []ActionOutcome{ActionDone, ActionFailed, ActionRefused} {
 		if _, err := s.AddAction(ctx, ActionBy(ann, o, fleet.Event{Instance: "db1", Subject: "x", Text: "x was started"})); err != nil {
 			t.Fatal(err)
 		}

@@ -213,6 +213,9 @@ func (r *run) fence(ctx context.Context) error {
 	}
 	// Where nothing listens, nothing writes: the host itself says so.
 	proven := err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused
+	if !proven {
+		proven = r.orderAgent(ctx)
+	}
 	if err := r.fencedByHooks(ctx, proven); err != nil || proven {
 		return err
 	}

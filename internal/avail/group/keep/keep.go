@@ -45,6 +45,8 @@ type Room struct {
 type Access struct {
 	Members     map[string]string `json:"members"` // DSN by name
 	Replication Account           `json:"replication"`
+	// Agents is the token that agents share with the controllers; "": there are none that take orders.
+	Agents string `json:"agents,omitempty"`
 }
 
 // Account is a name and a password.

@@ -106,7 +106,7 @@ nobody is. What was lost is in the receipt: risso receipt.
 	}
 	c.bind(cmd, s)
 	cmd.Flags().BoolVar(&c.acceptLoss, "accept-loss", false, "fail over though transactions are known to be lost")
-	cmd.AddCommand(newResume(s))
+	cmd.AddCommand(newResume(s), newCodes(s))
 	return cmd
 }
 

@@ -73,6 +73,8 @@ type create struct {
 	about           string
 	pause, patience time.Duration
 	agents          time.Duration
+	agentPort       int
+	agentToken      string
 }
 
 func newCreate(s screen.Streams) *cobra.Command {
@@ -104,6 +106,8 @@ another one (its password is read from --replication-password-file).
 	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
 	fl.StringVar(&c.about, "about", "", "what it is, in your words")
 	c.patience = carry.DefaultLimits().Look
+	fl.IntVar(&c.agentPort, "agent-port", 0, "port of the agents on the members' hosts, which take orders to fence; 0: none is asked")
+	fl.StringVar(&c.agentToken, "agent-token-file", "", "file with the token that agents share with the controllers")
 	flags.DurationVar(fl, &c.agents, "agent-ttl", 0, "each member has a risso agent, which fences it after so long without a controller, as 3s")
 	flags.DurationVar(fl, &c.pause, "pause", group.DefaultPause, "between two automatic failovers")
 	return cmd
@@ -136,6 +140,11 @@ func (c *create) run(ctx context.Context, name string) error {
 		}
 		access.Replication = keep.Account{User: c.replUser, Password: password}
 	}
+	if c.agentPort != 0 {
+		if access.Agents, err = flags.Secret(c.agentToken); err != nil {
+			return fault.Usagef("--agent-token-file: %w", err)
+		}
+	}
 	search := look.Search(targets)
 	search.Alone = true
 	t := search.Discover(ctx, starts)
@@ -149,7 +158,7 @@ func (c *create) run(ctx context.Context, name string) error {
 		reached[w.Instance.Name] = targets[i]
 	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Agents: c.agents}}
+		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Agents: c.agents, AgentPort: c.agentPort}}
 	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}

@@ -32,6 +32,8 @@ type HealthAnswer struct {
 	Alive   bool            `json:"alive"` // the primary answers
 	Ready   bool            `json:"ready"` // somebody could follow it now
 	Choice  failover.Choice `json:"choice"`
+	// Agents is what the agents beside the members tell.
+	Agents []carry.AgentSaid `json:"agents,omitempty"`
 }
 
 func newHealth(s screen.Streams) *cobra.Command {
@@ -44,12 +46,23 @@ func newHealth(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a := HealthAnswer{Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice}
+				access, err := r.Access(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice}
 				if c.output == "json" {
 					err = render.JSON(c.Out, a)
 				} else {
 					for _, line := range f.Words() {
 						fmt.Fprintln(c.Out, oneline.Of(line))
+					}
+					for _, said := range a.Agents {
+						words := said.Error
+						if said.Report != nil {
+							words = "sees its server; it claims to be the primary: " + string(said.Report.Claims)
+						}
+						fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": "+words))
 					}
 				}
 				if err == nil && !a.Ready {

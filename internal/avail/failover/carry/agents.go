@@ -1,0 +1,73 @@
+package carry
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/agent"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+)
+
+// agentTime is how long an agent may take to answer.
+const agentTime = 1500 * time.Millisecond
+
+// agentURL is where the agent of a member is asked; "": it has none.
+func agentURL(g *group.Group, name string) string {
+	i := g.Find(name)
+	if i < 0 || g.Policy.AgentPort == 0 {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(g.Members[i].Address)
+	if err != nil {
+		return ""
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(g.Policy.AgentPort))
+}
+
+// orderAgent lets the agent beside the old primary keep it from writes, as it may reach that where this process does not; true: it proved that it did.
+func (r *run) orderAgent(ctx context.Context) bool {
+	at := agentURL(r.g, r.j.Old)
+	if at == "" || r.access.Agents == "" {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, agentTime)
+	defer stop()
+	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, r.j.Old, r.j.Epoch)
+	if err != nil {
+		r.words(r.j.Old, "its agent could not keep it from writes: %v", err)
+		return false
+	}
+	r.words(r.j.Old, "its agent: %s", res.Words())
+	return res.Proven
+}
+
+// AgentSaid is what the agent of a member tells.
+type AgentSaid struct {
+	Member string        `json:"member"`
+	Report *agent.Report `json:"report,omitempty"`
+	Error  string        `json:"error,omitempty"`
+}
+
+// AskAgents asks the agents of a group what they see.
+func AskAgents(ctx context.Context, g *group.Group, access keep.Access) (list []AgentSaid) {
+	for _, m := range g.Members {
+		at := agentURL(g, m.Name)
+		if at == "" || access.Agents == "" {
+			continue
+		}
+		actx, stop := context.WithTimeout(ctx, agentTime)
+		said := AgentSaid{Member: m.Name}
+		if r, err := agent.Look(actx, http.DefaultClient, at, access.Agents); err != nil {
+			said.Error = err.Error()
+		} else {
+			said.Report = &r
+		}
+		stop()
+		list = append(list, said)
+	}
+	return list
+}
