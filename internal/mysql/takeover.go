@@ -97,3 +97,12 @@ func (s Server) StandingQuery() string {
 	}
 	return "SELECT /* risso: where does it stand? */ @@GLOBAL.read_only AS closed, @@GLOBAL.server_uuid AS uuid, @@GLOBAL.gtid_executed AS executed"
 }
+
+// AroundPointing are the statements before and after one that changes how a channel receives. MariaDB needs all of the channel to stand, and fetches again what it
+// had not applied; MySQL needs only the thread that receives.
+func (s Server) AroundPointing(channel string) (stop, start string) {
+	if s.MariaDB() {
+		return s.StopReplica(channel), s.StartReplica(channel)
+	}
+	return s.StopThread(channel, Receiver), s.StartThread(channel, Receiver)
+}

@@ -98,4 +98,15 @@ func TestFaults(t *testing.T) {
 	}, "the clock to jump")
 	query(t, primary, "INSERT INTO test.t VALUES (3)")
 	eventually(t, replica, "SELECT COUNT(*) FROM test.t", "3")
+
+	// The old primary is filled again from the one that was its replica, also with what it once wrote itself.
+	query(t, replica, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only=OFF; INSERT INTO test.t VALUES (4)")
+	query(t, primary, "INSERT INTO test.t VALUES (5)")
+	if err := primary.Reseed(t.Context(), replica); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, primary, "SELECT GROUP_CONCAT(a ORDER BY a) FROM test.t", "1,2,3,4")
+	if got := query(t, primary, "SELECT @@read_only"); got != "1" {
+		t.Errorf("read_only is %s after the node was filled again, want 1", got)
+	}
 }

@@ -6,11 +6,44 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
+// WaitForReplicas lets a node that was promoted wait until a replica has what it acknowledges, as the primary of a sandbox with SemiSync does.
+func (n *Node) WaitForReplicas(ctx context.Context) error {
+	r, err := recipeFor(n.Program)
+	if err != nil {
+		return err
+	}
+	return n.runRecipe(ctx, r.semiSource)
+}
+
+// Renumbered is how far apart the numbers are that a node has as server_id, one after each Reseed.
+const Renumbered = 1000
+
+// renumber gives a node another server_id: a server takes no changes from others that it once made itself, by their number.
+func (n *Node) renumber() error {
+	text, err := os.ReadFile(n.configPath())
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		if id, ok := strings.CutPrefix(line, "server_id="); ok {
+			number, err := strconv.Atoi(id)
+			if err != nil {
+				return fmt.Errorf("%s: %w", line, err)
+			}
+			lines[i] = fmt.Sprintf("server_id=%d", number+Renumbered)
+		}
+	}
+	return os.WriteFile(n.configPath(), []byte(strings.Join(lines, "\n")), 0o600)
+}
+
 // Reseed throws away what a node of a replication topology has, and lets it get everything again from a primary, whose binary logs go back to the beginning. The node
-// comes back closed to clients. Settings that a data directory has for good have to be the usual ones.
+// comes back closed to clients, with another server_id. Settings that a data directory has for good have to be the usual ones.
 func (n *Node) Reseed(ctx context.Context, primary *Node) error {
 	r, err := recipeFor(n.Program)
 	if err != nil {
@@ -42,7 +75,7 @@ func (n *Node) Reseed(ctx context.Context, primary *Node) error {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}
-	if err := copyTree(ctx, n.Datadir, dir, false); err != nil {
+	if err := errors.Join(copyTree(ctx, n.Datadir, dir, false), n.renumber()); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	if err := n.StartClosed(ctx); err != nil {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
 
 // facts is the store of facts, and how this process takes part in controllers that share it.
@@ -82,6 +84,30 @@ func (f facts) Close() error {
 		return f.Store.Close()
 	}
 	return errors.Join(f.node.Close(), f.Store.Close())
+}
+
+// controllersLook is between two looks at the other controllers; the first waits until one that just began knows them.
+const controllersLook = 5 * time.Second
+
+// lookAtControllers finds out which of the controllers that share the state are lost.
+func (w *watch) lookAtControllers(ctx context.Context, f facts) error {
+	if f.node == nil {
+		return nil
+	}
+	for delay.For(ctx, controllersLook) == nil {
+		o := f.node.Overview(ctx)
+		c := rules.Controllers{All: len(o.Members)}
+		for _, m := range o.Members {
+			if m.Epoch > 0 {
+				c.Lead = m.Name
+			}
+			if why := cmp.Or(m.Error, m.Trouble); why != "" {
+				c.Lost = append(c.Lost, m.Name+": "+why)
+			}
+		}
+		w.controllers.Store(&c)
+	}
+	return nil
 }
 
 // inventoryWait is between two tries to note instances.

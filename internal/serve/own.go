@@ -47,6 +47,9 @@ func (w *watch) lookAfterSelf(dir string) {
 func (l *ownLook) look(now time.Time, st series.Stats) {
 	o := rules.Own{Dir: l.dir, Full: st.DiskFull, LostEvents: l.w.lostEver.Load(), LostMinutes: st.LostFrames, LostAt: l.own.LostAt}
 	o.Silent = l.silence(now)
+	if c := l.w.controllers.Load(); c != nil {
+		o.Controllers = *c
+	}
 	if o.LostEvents+o.LostMinutes > l.own.LostEvents+l.own.LostMinutes {
 		o.LostAt = now
 	}

@@ -162,6 +162,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return facts.run(gctx) })
+	g.Go(func() error { return w.lookAtControllers(gctx, facts) })
 	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer stopMoments() // when no collector notes any more

@@ -44,9 +44,11 @@ type watch struct {
 	self   *selfMeter
 	pulse  *collect.Pulse
 	lead   agree.Leadership
-	redact bool          // keep no literals
-	begun  chan struct{} // closed when all that is watched is on the board
-	lost   atomic.Int64  // events for which the queue had no room, and that were not told yet
+
+	controllers atomic.Pointer[rules.Controllers] // that share their state with this one; nil: none do
+	redact      bool                              // keep no literals
+	begun       chan struct{}                     // closed when all that is watched is on the board
+	lost        atomic.Int64                      // events for which the queue had no room, and that were not told yet
 
 	lostEver atomic.Int64 // all of these
 

@@ -63,6 +63,9 @@ var benches = map[string][]part{
 		{"sets", "sets of very many intervals, beside MySQL's GTID_SUBTRACT", (*bench).gtidSets},
 		{"health", "the health of a node of Galera for 500 load balancers, beside clustercheck", (*bench).health},
 	},
+	"failover": {
+		{"kill", "kill -9 of primaries under load, beside orchestrator", (*bench).kills},
+	},
 	"router": {
 		{"speed", "point selects through risso route, beside HAProxy in TCP mode and no router", (*bench).router},
 		{"idle", "memory of risso route with 10,000 idle connections", (*bench).routerIdle},
@@ -135,7 +138,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.StringVar(&o.risso, "risso", os.Getenv("RISSO_BIN"), "the risso program to measure")
 	fs.StringVar(&o.ticks, "ticks", "", "tick file: read it if it exists, else record it and keep it (default: record one and remove it)")
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
-	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest, bench, ring and advise: rounds (default 3, of bench 5, of ring 1; quick 2)")
+	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest, bench, ring, advise and failover: rounds (default 3, of bench 5, of ring 1, of failover 100; quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect and ring: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
 	fs.StringVar(&o.server, "server", "mariadb", "bench mysql, backup, checksum and advise: the server, as risso sandbox knows it")
 	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
@@ -164,6 +167,9 @@ func (o *options) defaults(name string) {
 				o.window = time.Second
 			}
 		}
+	}
+	if name == "failover" && o.rounds == 0 && !o.quick {
+		o.rounds = 100
 	}
 	if name == "alter" && o.megabytes == 0 && !o.quick {
 		o.megabytes = 1000

@@ -173,6 +173,10 @@ func TestControllers(t *testing.T) {
 	mustCommand(t, "token", "revoke", "by-"+leader, "--data", left[0].data)
 	delete(look, leader)
 	holdAlike(left, 4)
+	await(t, "the loss is told", func() bool {
+		_, body, _ := left[0].request(t, http.MethodGet, "/api/self", url.Values{}, bearer(act))
+		return strings.Contains(string(body), "observer.controller")
+	})
 	lost.start(t)
 	left[0].awaitAll(t, 3)
 	holdAlike(all, 4)

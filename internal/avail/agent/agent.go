@@ -51,6 +51,7 @@ type Agent struct {
 	loan  *change.Loan[fence.State]
 	wrong map[string]string // by controller: why it does not answer
 	acted time.Time         // when the server was fenced or opened last
+	life  int64             // since when the server ran that was fenced; 0: not known
 	fresh bool              // the server may have been started since it was last seen to take writes
 	tries int               // acts in a row that failed
 	last  string            // what was said of the last of them
@@ -91,7 +92,7 @@ func New(o Options) *Agent {
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}
-	a := &Agent{o: o, views: make(chan heard), orders: make(chan order), done: make(chan outcome, 1), wrong: map[string]string{}, lease: NewLease(o.Fence, o.TTL, now()), fresh: true}
+	a := &Agent{o: o, views: make(chan heard), orders: make(chan order), done: make(chan outcome, 1), wrong: map[string]string{}, lease: NewLease(o.Fence, o.TTL), fresh: true}
 	a.eyes.target = o.Target
 	a.prober = health.NewProber(o.Target, health.DefaultEvery, health.DefaultMaxAge, func(err error) {
 		if err == nil {
@@ -180,10 +181,11 @@ func (a *Agent) decide(ordered bool) (d Decision, ends Moment) {
 	if c != ClaimsNo {
 		a.fresh = c == ClaimsUnknown
 	}
-	d = a.lease.Decide(now(), c)
+	life := a.eyes.life()
+	d = a.lease.Decide(now(), c, a.lease.fenced != nil && a.life != 0 && life != 0 && life != a.life)
 	switch f := a.lease.fenced; {
-	case ordered && d.Act != Close:
-		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it"}
+	case ordered:
+		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it", Ordered: true}
 	case d.Act == Stay && f == nil && a.o.Reopen && a.fresh && a.closedPrimary(c):
 		d = Decision{Act: Open, Epoch: a.lease.epoch, Because: fmt.Sprintf("it was started anew, and is confirmed as the primary of epoch %d", a.lease.epoch)}
 	case d.Act == Stay && a.lost && f != nil && !a.lease.Deposed():
@@ -228,6 +230,9 @@ func (a *Agent) hear(h heard) {
 		} else {
 			a.o.Tell(h.from + " does not answer: " + word)
 		}
+	}
+	if errors.Is(h.err, errNoGroup) {
+		a.lease.Absent(h.sent)
 	}
 	if h.err != nil {
 		a.state.LastError = h.from + ": " + word
@@ -314,10 +319,21 @@ func (a *Agent) note(s mysql.Server, was fence.State) error {
 	return err
 }
 
-// close fences the server.
+// close fences the server, unless a controller has closed it just now, as in a switchover: that is at work there over sessions that must not be ended.
 func (a *Agent) close(ctx context.Context, d Decision) {
-	a.begins("fence", d)
-	r, err := fence.Fence(ctx, a.o.Target, fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, Note: a.note})
+	a.mu.Lock()
+	ours := a.lease.fenced != nil // then it may be that only the lock is gone
+	a.mu.Unlock()
+	o := fence.Options{Epoch: d.Epoch, Unheard: d.Unheard, Limit: fenceLimit, Hold: true, Boot: a.o.Boot, OnlyOpen: !d.Ordered && !ours, Keep: append(a.prober.Sessions(), a.eyes.session())}
+	o.Note = func(s mysql.Server, was fence.State) error {
+		a.begins("fence", d)
+		return a.note(s, was)
+	}
+	r, err := fence.Fence(ctx, a.o.Target, o)
+	if err == nil && r.Skipped {
+		a.done <- outcome{did: Decision{Act: Stay}}
+		return
+	}
 	a.done <- outcome{d, r, a.pause(ctx, err, r)}
 }
 
@@ -401,10 +417,14 @@ func (a *Agent) told(words string) {
 func (a *Agent) did(out outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if out.did.Act == Stay { // somebody else had closed it
+		a.lease.Closed()
+		return
+	}
 	a.acted = time.Now()
 	if out.err != nil {
 		a.state.By = "not proven: " + out.err.Error()
-		a.told(out.err.Error())
+		a.told(fmt.Sprintf("%s, since %s: %v", out.did.Act, out.did.Because, out.err))
 		return
 	}
 	if out.did.Act == Open && a.lease.fenced == nil {
@@ -434,6 +454,7 @@ func (a *Agent) did(out outcome) {
 	}
 	a.hold, a.lost = r, false
 	if closed(r) {
+		a.life = a.eyes.life()
 		first := a.lease.Fenced(r.State)
 		if a.loan != nil && (a.loan.Old().Epoch != first.Epoch || a.loan.Old().Unheard != first.Unheard) {
 			if err := a.loan.Note(first); err != nil {

@@ -23,6 +23,9 @@ type heard struct {
 	err  error
 }
 
+// errNoGroup says that a controller knows of no such group.
+var errNoGroup = errors.New("it controls no such group")
+
 // mostAnswer is how much of an answer is read.
 const mostAnswer = 1 << 20
 
@@ -74,6 +77,9 @@ func (a *Agent) askOnce(ctx context.Context, client *http.Client, at string) (v 
 		_ = json.Unmarshal(body, &said) // without JSON the status says enough
 		if said.Error == "" {
 			said.Error = http.StatusText(resp.StatusCode)
+		}
+		if resp.StatusCode == http.StatusNotFound {
+			return v, 0, fmt.Errorf("%w: %s", errNoGroup, said.Error)
 		}
 		return v, 0, fmt.Errorf("status %d: %s", resp.StatusCode, said.Error)
 	}

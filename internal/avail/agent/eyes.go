@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Sight is what an agent sees of its server from beside it.
@@ -57,6 +58,8 @@ type eyes struct {
 	here   bool         // it is on this machine
 	pid    int
 	began  string // when that process began, as /proc has it
+	own    int64  // its session there; 0: none
+	since  int64  // since when the server runs, in unix seconds; 0: not known
 }
 
 // lookPatience is how long an answer is waited for.
@@ -77,6 +80,7 @@ func (e *eyes) run(ctx context.Context) {
 		if c == nil {
 			if c, err = mysql.Connect(look, e.target.WithPatience(lookPatience), nil); err == nil {
 				e.meet(c.Server)
+				e.born(look, c)
 			}
 		}
 		gtids := ""
@@ -101,7 +105,7 @@ func (e *eyes) meet(s mysql.Server) {
 	host, _ := os.Hostname()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.server, e.here, e.pid = s, false, 0
+	e.server, e.own, e.here, e.pid = s, s.ConnectionID, false, 0
 	if host == "" || !strings.EqualFold(host, s.Hostname) {
 		return
 	}
@@ -120,6 +124,33 @@ func (e *eyes) meet(s mysql.Server) {
 	if _, began, ok := processOf(pid); ok {
 		e.here, e.pid, e.began = true, pid, began
 	}
+}
+
+// sameLife is by how much two readings of when a server was started differ, which it tells by how long it runs.
+const sameLife = 2
+
+// born notes since when the server runs.
+func (e *eyes) born(ctx context.Context, c *mysql.Conn) {
+	since, err := read.Started(ctx, c)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := since - e.since; err == nil && (d > sameLife || d < -sameLife) {
+		e.since = since
+	}
+}
+
+// session is the number of its session on the server; it may be over.
+func (e *eyes) session() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.own
+}
+
+// life is since when the server runs, the same number as long as it does; 0: not known.
+func (e *eyes) life() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.since
 }
 
 // saw notes a look.

@@ -55,7 +55,6 @@ const (
 type Lease struct {
 	ttl    time.Duration
 	policy string
-	began  Moment
 
 	heard     bool
 	epoch     uint64 // the highest that was heard of
@@ -65,13 +64,15 @@ type Lease struct {
 	confirmed bool   // that was heard in this epoch
 	renewed   Moment // when it was surely so: when a request was sent that confirmed it, less the age of what was answered
 	was       bool   // this server was confirmed once
+	absent    Moment // when a controller was asked that has no such group; 0: none answered so
+	suspect   Moment // since when the server takes writes though nobody confirms it; 0: it does not
 	ordered   bool   // a controller said by an order that it is not
 	fenced    *fence.State
 }
 
 // NewLease begins without having heard anything.
-func NewLease(policy string, ttl time.Duration, now Moment) *Lease {
-	return &Lease{ttl: ttl, policy: policy, began: now}
+func NewLease(policy string, ttl time.Duration) *Lease {
+	return &Lease{ttl: ttl, policy: policy}
 }
 
 // Hear takes a controller's answer to a request that was sent at a moment, and how old it was when it was given. An older epoch, or an answer that was overtaken by a newer one, says nothing.
@@ -126,16 +127,30 @@ type Decision struct {
 	Because string
 	Epoch   uint64
 	Unheard bool // as fence.Options have it
+	Ordered bool // by a controller, which wants to know how it is now
 }
 
-// Decide says what is to be done.
-func (l *Lease) Decide(now Moment, c Claims) Decision {
+// Decide says what is to be done. restarted is whether the server was started anew since it was fenced.
+//
+// A server that takes writes without a confirmation may be one that is being promoted: it is opened first, and told to be the primary then. So it has the TTL to be confirmed, unless it
+// was the primary before, or was just started.
+func (l *Lease) Decide(now Moment, c Claims, restarted bool) Decision {
 	valid := l.Valid(now)
+	switch {
+	case c == ClaimsYes && !valid && l.suspect == 0:
+		l.suspect = now
+	case c == ClaimsNo || valid:
+		l.suspect = 0
+	}
+	if c == ClaimsNo && !valid {
+		l.was = false
+	}
+	suspected := c == ClaimsYes && l.suspect != 0 && now-l.suspect >= Moment(l.ttl)
 	if l.fenced != nil {
 		switch {
 		case valid && l.fenced.Opens(l.epoch):
 			return Decision{Act: Open, Epoch: l.epoch, Because: fmt.Sprintf("it is confirmed as the primary of epoch %d", l.epoch)}
-		case c == ClaimsYes:
+		case c == ClaimsYes && (restarted || suspected):
 			return Decision{Act: Close, Epoch: l.fenced.Epoch, Unheard: l.fenced.Unheard, Because: "it was fenced, and takes writes again: it was started anew, or somebody opened it"}
 		}
 		return Decision{Act: Stay}
@@ -143,26 +158,31 @@ func (l *Lease) Decide(now Moment, c Claims) Decision {
 	if valid || c == ClaimsNo || l.policy == FenceNever && !l.ordered {
 		return Decision{Act: Stay}
 	}
-	if l.Deposed() && (l.was || c == ClaimsYes) {
+	if l.Deposed() && (l.was || suspected) {
 		return Decision{Act: Close, Epoch: l.epoch, Because: fmt.Sprintf("%s is the primary of epoch %d", l.primary, l.epoch)}
 	}
-	if l.policy != FenceLost || now < l.Ends() || c != ClaimsYes && !l.was {
+	if l.policy != FenceLost {
 		return Decision{Act: Stay}
 	}
-	since := fmt.Sprintf("nobody confirmed for %s that it is the primary", digits.Span(l.ttl))
-	if !l.was {
-		since += ", since this agent was started"
+	switch {
+	case l.was && now >= l.Ends():
+		return Decision{Act: Close, Epoch: l.epoch, Unheard: true, Because: fmt.Sprintf("nobody confirmed for %s that it is the primary", digits.Span(l.ttl))}
+	case !l.was && suspected && !l.unknown(now):
+		return Decision{Act: Close, Epoch: l.epoch, Unheard: true, Because: fmt.Sprintf("it takes writes, and nobody confirmed for %s that it is the primary", digits.Span(l.ttl))}
 	}
-	return Decision{Act: Close, Epoch: l.epoch, Unheard: true, Because: since}
+	return Decision{Act: Stay}
 }
 
-// Ends is when what was confirmed holds no longer; of a server that nobody confirmed yet, when that should have been.
-func (l *Lease) Ends() Moment {
-	if l.confirmed {
-		return l.renewed + Moment(l.ttl)
-	}
-	return max(l.began, l.renewed) + Moment(l.ttl)
+// Absent notes that a controller that was asked at a moment has no such group.
+func (l *Lease) Absent(sent Moment) { l.absent = max(l.absent, sent) }
+
+// unknown reports whether controllers answer that there is no such group, and none that there is: then nobody promotes another server, and a primary that was never confirmed is left alone.
+func (l *Lease) unknown(now Moment) bool {
+	return !l.heard && l.absent != 0 && now-l.absent < Moment(l.ttl)
 }
+
+// Ends is when what was confirmed holds no longer.
+func (l *Lease) Ends() Moment { return l.renewed + Moment(l.ttl) }
 
 // Fenced notes that the server was fenced, by this agent or one before it. What was there before is what the first one found.
 func (l *Lease) Fenced(s fence.State) fence.State {
@@ -185,6 +205,9 @@ func (l *Lease) Raise() (fence.State, bool) {
 	l.fenced.Epoch, l.fenced.Unheard = l.epoch, false
 	return *l.fenced, true
 }
+
+// Closed notes that somebody else has closed the server: as a primary that was demoted it is none any more.
+func (l *Lease) Closed() { l.was, l.suspect = false, 0 }
 
 // Opened notes that the server was opened.
 func (l *Lease) Opened() { l.fenced = nil }

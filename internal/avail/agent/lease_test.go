@@ -11,7 +11,8 @@ import (
 // lease is one whose events are told in seconds.
 type lease struct {
 	*Lease
-	t *testing.T
+	t         *testing.T
+	restarted bool
 }
 
 func s(seconds float64) Moment { return Moment(seconds * float64(time.Second)) }
@@ -26,7 +27,7 @@ func (l lease) hear(at float64, epoch uint64, primary string) {
 
 func (l lease) want(at float64, c Claims, act Act) Decision {
 	l.t.Helper()
-	d := l.Decide(s(at), c)
+	d := l.Decide(s(at), c, l.restarted)
 	if d.Act != act {
 		l.t.Errorf("at %g s: got %+v, want %s", at, d, act)
 	}
@@ -41,7 +42,7 @@ func (l lease) close(at float64, c Claims) {
 }
 
 func begin(t *testing.T, policy string) lease {
-	return lease{NewLease(policy, 3*time.Second, 0), t}
+	return lease{NewLease(policy, 3*time.Second), t, false}
 }
 
 // TestLost: the lease holds for the TTL from when the request was sent that was answered last, and the same controller's word in the same epoch opens the server again.
@@ -51,17 +52,18 @@ func TestLost(t *testing.T) {
 	l.want(3.9, ClaimsYes, Stay)
 	l.hear(2, 4, "me")
 	l.want(4.9, ClaimsYes, Stay)
-	l.want(5, ClaimsNo, Stay) // it is read-only: nothing is to be done
 	l.want(5, ClaimsUnknown, Close)
 	l.close(5, ClaimsYes)
 	l.want(6, ClaimsNo, Stay)
-	l.want(6, ClaimsYes, Close) // somebody opened it
-	l.hear(7, 4, "")            // during a failover nobody is the primary
-	l.want(7, ClaimsNo, Stay)
-	l.hear(8, 4, "me")
-	l.want(8.1, ClaimsNo, Open)
+	l.want(7, ClaimsYes, Stay) // somebody opened it: a controller, perhaps
+	l.want(10, ClaimsYes, Close)
+	l.hear(11, 4, "") // during a failover nobody is the primary
+	l.want(11, ClaimsNo, Stay)
+	l.hear(12, 4, "me")
+	l.want(12.1, ClaimsNo, Open)
 	l.Opened()
-	l.want(8.2, ClaimsYes, Stay)
+	l.want(12.2, ClaimsYes, Stay)
+	l.want(15, ClaimsNo, Stay) // it is read-only already: nothing is to be done
 }
 
 // TestAge: an answer that is old when it is given confirms as much shorter, and none shortens what a younger one confirmed.
@@ -109,25 +111,61 @@ func TestOvertaken(t *testing.T) {
 	l.close(4, ClaimsYes)
 }
 
-// TestStart: a server that takes writes when its agent is started has the TTL to be confirmed; one that replicates, or whose agent only watches, is left alone.
+// TestStart: a server that takes writes when its agent is started has the TTL to be confirmed; one that replicates, whose agent only watches, or whose group no controller has, is left alone.
 func TestStart(t *testing.T) {
 	l := begin(t, FenceLost)
-	l.want(2.9, ClaimsYes, Stay)
-	l.want(3, ClaimsNo, Stay)
-	l.want(3, ClaimsUnknown, Stay) // it never was the primary, as far as is known
-	l.close(3, ClaimsYes)
-	begin(t, FenceNever).want(60, ClaimsYes, Stay)
+	l.want(1, ClaimsYes, Stay)
+	l.want(3.9, ClaimsYes, Stay)
+	l.want(4, ClaimsUnknown, Stay) // it never was the primary, as far as is known
+	l.close(4, ClaimsYes)
 	l = begin(t, FenceLost)
+	l.want(1, ClaimsYes, Stay)
+	l.Absent(s(60))
+	l.want(62, ClaimsYes, Stay)
+	l.want(63, ClaimsYes, Close) // and now none answers
+	l = begin(t, FenceNever)
+	l.want(1, ClaimsYes, Stay)
+	l.want(60, ClaimsYes, Stay)
+}
+
+// TestPromoted: a replica that is promoted takes writes before anybody says that it is the primary, and is left alone; so is an old primary that is one again. Two primaries are not for long.
+func TestPromoted(t *testing.T) {
+	l := begin(t, FenceLost)
 	l.hear(1, 4, "other")
 	l.want(1, ClaimsNo, Stay)
-	l.want(1, ClaimsYes, Close) // two primaries
+	l.want(2, ClaimsYes, Stay)
+	l.hear(3, 4, "")
+	l.want(3, ClaimsYes, Stay)
+	l.hear(4, 5, "me")
+	l.want(4, ClaimsYes, Stay)
+	l.hear(5, 6, "other") // a switchover: it was closed first
+	l.want(5, ClaimsNo, Stay)
+	l.want(60, ClaimsYes, Stay) // it is to be the primary again
+	l.hear(61, 7, "me")
+	l.want(61, ClaimsYes, Stay)
+	l.hear(62, 8, "other")
+	l.want(62, ClaimsYes, Close) // it was the primary a moment ago
+	l = begin(t, FenceLost)      // a switchover whose controller ended the sessions of the agent: it could not see that the server was closed, and was told by the fence
+	l.hear(1, 4, "me")
+	l.hear(2, 5, "other")
+	l.want(2, ClaimsUnknown, Close)
+	l.Closed()
+	l.want(2.1, ClaimsUnknown, Stay)
+	l.want(9, ClaimsYes, Stay)
+	l = begin(t, FenceDeposed)
+	l.hear(1, 4, "other")
+	l.want(1, ClaimsYes, Stay)
+	l.hear(4, 4, "other")
+	l.want(4, ClaimsYes, Close)
 }
 
 // TestAfterKill: an agent that finds what one before it noted goes on from there.
 func TestAfterKill(t *testing.T) {
 	l := begin(t, FenceLost)
 	l.Fenced(fence.State{Epoch: 4, Unheard: true, ReadOnly: "OFF"})
-	l.want(0.1, ClaimsYes, Close) // it was started anew, writable: at once
+	l.want(0.1, ClaimsYes, Stay)
+	l.restarted = true
+	l.want(0.2, ClaimsYes, Close) // at once
 	l.hear(1, 5, "other")
 	if state, raised := l.Raise(); !raised || state.Epoch != 5 || state.Unheard || state.ReadOnly != "OFF" {
 		t.Errorf("got %+v, %t", state, raised)

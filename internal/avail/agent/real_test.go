@@ -169,7 +169,22 @@ func TestAgent(t *testing.T) {
 				t.Errorf("not open, or a journal is left: %v", journals(t, o.State))
 			}
 
+			// A switchover: a controller closes the server, and ends sessions, the agent's too; what it does there then is not disturbed.
+			root = sandboxtest.Connect(t, n)
+			r, err := fence.Fence(t.Context(), o.Target, fence.Options{Epoch: 7, Limit: time.Minute, Keep: []int64{root.Server.ConnectionID}})
+			if err != nil {
+				t.Fatal(err)
+			}
 			c.says(8, "db2:3306")
+			a.await(t, "the switchover", func(s Standing) bool { return s.Epoch == 8 })
+			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "a look at it")
+			time.Sleep(4 * tick)
+			if err := root.Exec(t.Context(), "SELECT 1"); err != nil || a.Standing().Fenced {
+				t.Errorf("the agent fenced what a controller had closed: %v", err)
+			}
+			if err := fence.Back(t.Context(), root, r.State); err != nil {
+				t.Fatal(err)
+			}
 			a.await(t, "a deposed server", func(s Standing) bool { return proven(s) && s.Epoch == 8 })
 			c.says(7, me)
 			stop() // the next agent must know that epoch 7 is over

@@ -56,7 +56,7 @@ func (b *Box) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Names are the nodes by their server_id.
+// Names are the nodes by their server_id, and by those that they get when they are filled again.
 func (b *Box) Names(ctx context.Context) (map[uint64]string, error) {
 	names := map[uint64]string{}
 	for _, n := range b.Sandbox.Nodes {
@@ -70,7 +70,9 @@ func (b *Box) Names(ctx context.Context) (map[uint64]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", n.Name, err)
 		}
-		names[id] = n.Name
+		for i := range uint64(1000) {
+			names[id+i*sandbox.Renumbered] = n.Name
+		}
 	}
 	return names, nil
 }

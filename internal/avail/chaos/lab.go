@@ -127,7 +127,7 @@ func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
 	l := &Lab{Dir: o.Dir, Group: o.Group, Risso: o.Risso}
 	s, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(o.Dir, "servers"), Name: "chaos", Servers: []string{o.Server}, Topology: sandbox.TopologyReplication,
 		// Replicas notice within seconds that a primary sends nothing any more: controllers ask them. They apply in parallel, as servers in production do.
-		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4", "loose_slave_parallel_threads=4"},
+		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4", "loose_slave_parallel_threads=4", "loose_slave_parallel_mode=conservative"},
 		Replicas: o.Replicas, SemiSync: o.SemiSync, Network: true, Disk: o.Disk, Clock: o.Clock, Progress: o.Say})
 	if err != nil {
 		return l, err

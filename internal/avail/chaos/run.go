@@ -47,6 +47,10 @@ type Run struct {
 	Limit, Settle time.Duration
 	// Journal is called before a fault is caused and after it was ended, and has it on disk when it returns.
 	Journal func(event string, f Fault, target string) error
+	// Failover says that somebody promises to fail the group over: then clients have to be able to write before a fault is ended that they cannot go on with.
+	Failover bool
+	// GoOn lets a run go on after a loss, to count how often that happens.
+	GoOn bool
 	// Say tells people what happens; nil: nobody.
 	Say func(string)
 
@@ -71,6 +75,8 @@ type Event struct {
 	Error  string        `json:"error,omitempty"`
 	// Rebuilt are members that the group kept out afterwards, for transactions that only they had and nobody was promised, and that were rebuilt.
 	Rebuilt []string `json:"rebuilt,omitempty"`
+	// Stuck says that nobody could write until the fault was ended, though a failover was promised.
+	Stuck bool `json:"stuck,omitempty"`
 	// Unwell says why the group was not well again in time.
 	Unwell string `json:"unwell,omitempty"`
 }
@@ -150,10 +156,10 @@ func (r *Run) faults(ctx context.Context) error {
 			return err
 		}
 		r.Say(e.line())
-		if why := e.violation(); why != "" {
+		if why := e.violation(); why != "" && (!r.GoOn || e.Unwell != "") {
 			return fmt.Errorf("%w by fault %d (%s): %s", errViolation, f.Number, f.Kind, why)
 		}
-		if d := r.Book.Copy().Judge().Doubles; len(d) > 0 {
+		if d := r.Book.Copy().Judge().Doubles; len(d) > 0 && !r.GoOn {
 			return fmt.Errorf("%w: %s", errViolation, d[0])
 		}
 	}
@@ -179,6 +185,7 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	if err == nil {
 		r.hold(ctx, f, e.Broken)
 	}
+	_, last := r.Book.Count()
 	// It ends even though ctx may be over.
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -190,6 +197,7 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	if err := errors.Join(err, herr); err != nil {
 		return nil, fmt.Errorf("fault %d (%s) on %s: %w", f.Number, f.Kind, e.Target, err)
 	}
+	e.Stuck = r.Failover && !f.Kind.Harmless() && last <= e.Broken
 	e.Unwell = r.settle(ctx, e.Healed, &e.Rebuilt)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -333,6 +341,10 @@ func (r *Run) final(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("there is no primary at the end: %w", err)
 	}
+	// Writes that were under way when the writers ended may still be committed: all members are to be asked about the same rows.
+	if err := delay.For(ctx, time.Second); err != nil {
+		return err
+	}
 	now := r.Book.Now()
 	for _, m := range append([]string{s.Name}, r.Cluster.Members()...) {
 		if m == s.Name && len(list) > 0 {
@@ -392,6 +404,8 @@ func (e *Event) violation() string {
 	switch {
 	case len(e.Found.Lost) > 0:
 		return fmt.Sprintf("%s lost: %s, and so on", digits.Counted(int64(len(e.Found.Lost)), "acknowledged write"), e.Found.Lost[0].Row())
+	case e.Stuck:
+		return fmt.Sprintf("nobody could write until the fault was ended, after %s: the group was not failed over", digits.Span(e.Healed-e.Broken))
 	case e.Unwell != "":
 		return "the group was not well again: " + e.Unwell
 	case e.Error != "":

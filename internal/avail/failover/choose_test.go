@@ -262,6 +262,14 @@ func TestReceipt(t *testing.T) {
 			j.Known.SemiSync, j.Known.Lossless, j.Known.WaitFor, j.Known.Acks = true, true, waitFor, acks
 		}
 	}
+	handed := func(executed string) func(j *failover.Journal, s *scene) {
+		return func(j *failover.Journal, s *scene) {
+			j.Kind = failover.Switchover
+			n := topology.Node{Name: "a", Seen: true}
+			n.GTID.Executed = executed
+			s.Topology.Nodes = append(s.Topology.Nodes, n)
+		}
+	}
 	for _, c := range []struct {
 		what  string
 		maria bool
@@ -271,7 +279,12 @@ func TestReceipt(t *testing.T) {
 		count uint64
 		words string
 	}{
-		{what: "a switchover", with: func(j *failover.Journal, _ *scene) { j.Kind = failover.Switchover }, want: failover.NothingLost, words: "zero"},
+		{what: "a switchover", with: handed(uuidA + ":1-100"), want: failover.NothingLost, words: "zero"},
+		{what: "a switchover, and the old one was written to", with: handed(uuidA + ":1-102"), want: failover.Lost, lost: uuidA + ":101-102", count: 2, words: "special privileges"},
+		{what: "a switchover, and the old one does not answer", with: func(j *failover.Journal, s *scene) {
+			handed("")(j, s)
+			s.node("a").Seen = false
+		}, want: failover.PerhapsLost, words: "could not be asked"},
 		{what: "asynchronous", with: func(*failover.Journal, *scene) {}, want: failover.NothingToLose, words: "asynchronous"},
 		{what: "semi-sync with a time-out", with: func(j *failover.Journal, _ *scene) { j.Known.SemiSync = true }, want: failover.NothingToLose, words: "fall back"},
 		{what: "one of three acknowledges: all three are needed", with: lossless(1, "b", "c", "d"), want: failover.NothingLost, words: "zero"},

@@ -19,6 +19,14 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 	}
 	if j.Kind == Switchover {
 		r.Verdict, r.Checked = NothingLost, "the old primary itself"
+		if e, known := kept(j, t); !known {
+			r.Verdict, r.Words = PerhapsLost, j.Old+" could not be asked at the end whether it was written to in spite of being read-only"
+			return r
+		} else if !e.Empty() {
+			r.Verdict, r.Lost, r.Count = Lost, e.String(), e.Count()
+			r.Words = fmt.Sprintf("%s lost: %s took %s though it was read-only, from an account with special privileges", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
+			return r
+		}
 		r.Words = "zero acknowledged transactions lost: " + j.Old + " took no more writes, and " + j.New + " had applied all of its transactions before it took any"
 		return r
 	}
@@ -35,6 +43,24 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict, r.Words = proven(j)
 	}
 	return r
+}
+
+// kept are the transactions that the old primary of a switchover has and the new one has not; false: they could not be asked.
+func kept(j *Journal, t *topology.Topology) (e mysql.Errant, known bool) {
+	o, n := t.Find(j.Old), t.Find(j.New)
+	if o < 0 || n < 0 || !t.Nodes[o].Seen || !t.Nodes[n].Seen {
+		return e, false
+	}
+	old, now := &t.Nodes[o].GTID, &t.Nodes[n].GTID
+	mine, theirs := old.Executed, now.Executed
+	if old.ByDomain {
+		mine, theirs = old.State, now.State
+	}
+	if now.Again {
+		theirs = now.Later
+	}
+	e, err := mysql.ErrantTransactions(mine, theirs)
+	return e, err == nil
 }
 
 // missing are the transactions that the old primary had when it was last seen, and the new one has not.

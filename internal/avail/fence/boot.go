@@ -60,12 +60,16 @@ func CameUp(ctx context.Context, c *mysql.Conn) (bool, error) {
 	if err != nil || !c.Server.Closed(v["read_only"], v["super_read_only"]) {
 		return false, err
 	}
-	for _, set := range c.Server.StartSettings() {
-		if is, err := mysql.SinceStart(ctx, c, set[0]); is && c.Server.Closed(v[set[0]], "") || err != nil {
-			return is, err
+	came := false
+	for _, set := range c.Server.StartSettings() { // super_read_only that is set leaves it to read_only where that comes from
+		if !c.Server.Closed(v[set[0]], "") {
+			continue
+		}
+		if came, err = mysql.SinceStart(ctx, c, set[0]); err != nil || !came {
+			return false, err
 		}
 	}
-	return false, nil
+	return came, nil
 }
 
 // AsPrimary is the state of a server that takes writes: Back opens one that came up read-only.

@@ -30,6 +30,8 @@ type Options struct {
 	Offline bool
 	// Boot lets it take no writes after a restart either, where it can write that down itself.
 	Boot bool
+	// OnlyOpen leaves a server as it is that takes no writes of ordinary accounts already: somebody else has closed it, and may be at work there.
+	OnlyOpen bool
 	// Hold keeps a global read lock until Release, where read_only does not hold for all accounts. Nothing is written then, not by replication either.
 	Hold bool
 	// Note is given what was there before the first change, to keep it. It is waited for a moment only: a disk that hangs must not keep the server writable.
@@ -64,6 +66,7 @@ type Result struct {
 	Closed  bool          `json:"closed"`            // ordinary accounts cannot
 	By      string        `json:"by"`                // what proves that, or why it is not proven
 	Ended   int           `json:"ended"`             // sessions
+	Skipped bool          `json:"skipped,omitempty"` // Options.OnlyOpen left it as it was
 	Waited  int           `json:"waited,omitempty"`  // of these, whose commits waited for a semi-synchronous replica: they are in the binary log, and nobody was told so
 	Left    []read.Client `json:"left,omitempty"`    // sessions of clients that are there still
 	Writers []string      `json:"writers,omitempty"` // accounts that write though it is read-only
@@ -167,6 +170,10 @@ func Fence(ctx context.Context, target mysql.Target, o Options) (*Result, error)
 		return nil, err
 	}
 	defer func() { _ = f.control.Close() }()
+	if o.OnlyOpen && !f.result.State.Open() {
+		f.result.Skipped, f.result.Closed, f.result.By = true, true, "not asked: somebody else has closed it"
+		return f.result, nil
+	}
 	f.note(ctx)
 	f.close(ctx)
 	f.settle(ctx)

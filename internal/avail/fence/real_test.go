@@ -145,6 +145,9 @@ func TestFence(t *testing.T) {
 				t.Errorf("rows %s, want none", got)
 			}
 			kept(t, root, true)
+			if again, err := Fence(t.Context(), at, Options{Epoch: 5, OnlyOpen: true, Limit: plenty}); err != nil || !again.Skipped || again.Ended > 0 {
+				t.Errorf("what is closed was closed again: %+v, %v", again, err)
+			}
 			if !root.Server.CanBeClosedToAll() {
 				holds(t, r, again)
 			}

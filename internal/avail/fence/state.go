@@ -121,16 +121,23 @@ func Undo(ctx context.Context, target mysql.Target, was State, epoch uint64, lim
 	return Back(ctx, c, was)
 }
 
-// Back gives a server back what it had, and makes sure of it by reading. Who calls it has made sure of the epoch.
+// Back gives a server back what it had, and makes sure of it by reading. Who calls it has made sure of the epoch. It closes none: one that takes writes already, because two
+// had fenced it and the other one opened it first, goes on taking them.
 func Back(ctx context.Context, c *mysql.Conn, was State) error {
+	v, err := read.Variables(ctx, c, asked)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", c.Server.Hostname, err)
+	}
+	if !c.Server.Closed(v["read_only"], v["super_read_only"]) {
+		was.ReadOnly, was.Super = v["read_only"], v["super_read_only"]
+	}
 	statements := UndoStatements(c.Server, was)
 	for i, s := range statements {
 		if err := c.Exec(ctx, s); err != nil {
 			return fleet.WithRemedy(fmt.Errorf("open %s: %s: %w", c.Server.Hostname, s, err), strings.Join(statements[i:], "; "))
 		}
 	}
-	v, err := read.Variables(ctx, c, asked)
-	if err != nil {
+	if v, err = read.Variables(ctx, c, asked); err != nil {
 		return fmt.Errorf("open %s: %w", c.Server.Hostname, err)
 	}
 	if v["read_only"] != was.ReadOnly || v["super_read_only"] != was.Super {

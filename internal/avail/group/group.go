@@ -68,14 +68,14 @@ type Lease struct {
 
 // Policy is how a group fails over.
 type Policy struct {
-	Automatic bool          `json:"automatic"`         // serve fails over by itself
-	Lossless  bool          `json:"lossless"`          // a failover is refused where an acknowledged transaction is known to be lost
-	Pause     time.Duration `json:"pause_ns"`          // between two automatic failovers
-	Fence     string        `json:"fence,omitempty"`   // how sure it must be that the old primary takes no writes: "proven" or "tried"
-	Rejoin    bool          `json:"rejoin"`            // an old primary that comes back without transactions of its own replicates again
-	Center    string        `json:"center,omitempty"`  // preferred data center
-	SemiSync  bool          `json:"semi_sync"`         // each primary waits for an acknowledgement
-	Rebuild   bool          `json:"rebuild,omitempty"` // one that has transactions of its own is rebuilt
+	Automatic bool          `json:"automatic"`           // serve fails over by itself
+	Lossless  bool          `json:"lossless"`            // a failover is refused where an acknowledged transaction is known to be lost
+	Pause     time.Duration `json:"pause_ns"`            // between two automatic failovers
+	Agents    time.Duration `json:"agents_ns,omitempty"` // each member has an agent, which fences it when no controller confirmed for so long that it is the primary; 0: it has none
+	Rejoin    bool          `json:"rejoin"`              // an old primary that comes back without transactions of its own replicates again
+	Center    string        `json:"center,omitempty"`    // preferred data center
+	SemiSync  bool          `json:"semi_sync"`           // each primary waits for an acknowledgement
+	Rebuild   bool          `json:"rebuild,omitempty"`   // one that has transactions of its own is rebuilt
 }
 
 // Group is a primary and the servers that replicate from it.
@@ -88,7 +88,8 @@ type Group struct {
 	Epoch   uint64    `json:"epoch"`   // of the primary: each change of it has a higher one
 	Since   time.Time `json:"since"`   // since when the primary is it
 	Lease   Lease     `json:"lease"`
-	Failed  time.Time `json:"failed,omitzero"` // when it was last failed over automatically
+	Moving  bool      `json:"moving,omitempty"` // the primary is being handed over, as long as somebody has the lease: clients wait
+	Failed  time.Time `json:"failed,omitzero"`  // when it was last failed over automatically
 }
 
 // Errors of this package.
@@ -170,7 +171,7 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	}
 	m := &g.Members[i]
 	m.Status, m.Since, m.Fault, m.Errant, m.Fenced = Primary, now, "", "", nil
-	g.Epoch, g.Since = epoch, now
+	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (g *Group) Take(holder string, now time.Time, d time.Duration) error {
 // Free gives the lease up.
 func (g *Group) Free(holder string) {
 	if g.Lease.Holder == holder {
-		g.Lease.Holder, g.Lease.Until = "", time.Time{}
+		g.Lease.Holder, g.Lease.Until, g.Moving = "", time.Time{}, false
 	}
 }
 

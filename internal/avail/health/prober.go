@@ -29,6 +29,7 @@ type Prober struct {
 	channels atomic.Pointer[Channels]
 	first    atomic.Int32  // looks that have ended, of the first two
 	looked   chan struct{} // closed when both have
+	sessions [2]atomic.Int64
 }
 
 // NewProber makes a prober; Run starts it. tell may be nil.
@@ -52,6 +53,11 @@ func (p *Prober) Seen() Seen {
 	s := *p.seen.Load()
 	s.Channels = *p.channels.Load()
 	return s
+}
+
+// Sessions are the numbers of the prober's sessions on the server, 0 for one that is not connected.
+func (p *Prober) Sessions() []int64 {
+	return []int64{p.sessions[0].Load(), p.sessions[1].Load()}
 }
 
 // Looked is closed when a first look has ended, however it did.
@@ -82,7 +88,7 @@ func (p *Prober) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		var reader *read.HealthReader
-		p.loop(ctx, p.tell, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
+		p.loop(ctx, &p.sessions[0], p.tell, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
 			seen := &Seen{Began: began}
 			if fresh {
 				reader, seen.Err = read.NewHealthReader(ctx, c)
@@ -98,7 +104,7 @@ func (p *Prober) Run(ctx context.Context) {
 		var denied bool
 		var connected time.Time
 		heard := hearing{}
-		p.loop(ctx, func(error) {}, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
+		p.loop(ctx, &p.sessions[1], func(error) {}, func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) (err error) {
 			if fresh {
 				connected = began
 			}
@@ -158,12 +164,15 @@ const deniedPause = 5 * time.Second
 func (p *Prober) patience() time.Duration { return max(3*p.maxAge, 2*time.Second) }
 
 // loop connects and looks, each time one of them fails over a new connection.
-func (p *Prober) loop(ctx context.Context, tell func(error), look func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) error, failed func(error, time.Time)) {
+func (p *Prober) loop(ctx context.Context, session *atomic.Int64, tell func(error), look func(ctx context.Context, c *mysql.Conn, fresh bool, began time.Time) error, failed func(error, time.Time)) {
 	var conn *mysql.Conn
 	told := ""
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.once(ctx, &conn, began, look, failed)
+		if session.Store(0); conn != nil {
+			session.Store(conn.Server.ConnectionID)
+		}
 		if ctx.Err() != nil {
 			break
 		}

@@ -87,12 +87,12 @@ func (b *board) set(v group.View) {
 // routed is a router under test.
 type routed struct {
 	*Router
-	t     *testing.T
-	at    []string // the doors' addresses
-	stop  context.CancelFunc
-	ended chan struct{}
-	mu    sync.Mutex
-	words []string
+	t      *testing.T
+	at     []string // the doors' addresses
+	stop   context.CancelFunc
+	ended  chan struct{}
+	saying sync.Mutex // for words
+	words  []string
 }
 
 func routing(t *testing.T, o Options, boards []*board, doors ...Door) *routed {
@@ -124,8 +124,8 @@ func routing(t *testing.T, o Options, boards []*board, doors ...Door) *routed {
 		o.Connect = time.Minute
 	}
 	o.Say = func(text string) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+		r.saying.Lock()
+		defer r.saying.Unlock()
 		r.words = append(r.words, text)
 	}
 	var err error
@@ -154,8 +154,8 @@ func routing(t *testing.T, o Options, boards []*board, doors ...Door) *routed {
 func (r *routed) said(words string) {
 	r.t.Helper()
 	await.Until(r.t, func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+		r.saying.Lock()
+		defer r.saying.Unlock()
 		return strings.Contains(strings.Join(r.words, "\n"), words)
 	}, "%q", words)
 }

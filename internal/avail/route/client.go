@@ -265,7 +265,7 @@ func detach(c net.Conn, stalls time.Duration) (fd int, err error) {
 func (r *Router) refuse(door int, c net.Conn, no *refused) {
 	r.count(door, func(d *doorState) { d.refused++ })
 	_ = c.SetDeadline(time.Now().Add(refusalTime))
-	if _, err := c.Write(refusal(no.number, "risso route: "+no.text)); err != nil {
+	if _, err := c.Write(refusal(no.number, "risso: "+no.text)); err != nil {
 		return
 	}
 	if t, ok := c.(*net.TCPConn); ok {
@@ -300,6 +300,7 @@ type waiter struct {
 	c    net.Conn
 	gone chan struct{} // nil: it is not held; closed by the watch
 	left bool          // it is gone, or it talks, which no client of MySQL does; known when gone is closed
+	was  bool          // it was held before
 }
 
 // waitFor waits until something has changed, until end, or for room in slots, which it then has.
@@ -335,7 +336,10 @@ func (w *waiter) enter() bool {
 	d := &w.r.doors[w.door]
 	w.r.held++
 	d.held++
-	d.waited++
+	if !w.was {
+		w.was = true
+		d.waited++
+	}
 	w.gone = make(chan struct{})
 	go w.watch()
 	return true

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 	viewPause = 100 * time.Millisecond // between two questions at least, if nothing is new
 	viewRetry = time.Second            // after an error at most
 	viewMost  = 1 << 20                // bytes of a view
-	// silent is how long a controller may say nothing before another one's view of the same epoch is taken for its.
+	// silent is how long a controller may say nothing before what others say of the same epoch counts in its place.
 	silent = 3 * time.Second
 )
 
@@ -155,25 +156,63 @@ type newest struct {
 	from int           // which controller told it
 	at   time.Time     // when it was last told, or said to be unchanged
 	age  time.Duration // of what the controller saw, then
+	last map[int]word  // by controller
 }
 
-// hear takes what a controller told. A view of a lower epoch never replaces one of a higher. Of the same epoch the controller is believed that told the
-// first, until it is silent: else two that see different things would move clients to and fro.
+// word is what a controller told last.
+type word struct {
+	view *group.View
+	at   time.Time
+	age  time.Duration
+}
+
+// hear takes what a controller told. A view of a lower epoch never replaces one of a higher.
 func (n *newest) hear(from int, t told, now time.Time) (changed bool, older *group.View) {
-	switch v := t.view; {
-	case t.err != nil:
-		return false, nil
-	case t.same && from == n.from && v == n.view:
-		n.at, n.age = now, t.age
-		return false, nil
-	case n.view == nil || v.Epoch > n.view.Epoch:
-	case v.Epoch < n.view.Epoch:
-		return false, v
-	case from != n.from && now.Sub(n.at) < silent:
+	if t.err != nil {
 		return false, nil
 	}
-	n.view, n.from, n.at, n.age = t.view, from, now, t.age
-	return true, nil
+	if n.last == nil {
+		n.last = map[int]word{}
+	}
+	n.last[from] = word{t.view, now, t.age}
+	if n.view != nil && t.view.Epoch < n.view.Epoch {
+		return false, t.view
+	}
+	epoch := t.view.Epoch
+	from = n.believed(epoch, now)
+	w := n.last[from]
+	changed = n.view != w.view
+	n.view, n.from, n.at, n.age = w.view, from, w.at, w.age
+	return changed, nil
+}
+
+// believed is the controller whose view of an epoch counts: of those that are not silent, one that names the primary that most of them name, so that one that
+// sees what nobody else sees moves no clients; where they are even, the one that was believed before, else they would go to and fro.
+func (n *newest) believed(epoch uint64, now time.Time) int {
+	votes := map[string]int{}
+	var list []int
+	for from, w := range n.last {
+		if w.view.Epoch == epoch && now.Sub(w.at) < silent {
+			votes[primaryAddress(w.view)]++
+			list = append(list, from)
+		}
+	}
+	rank := func(from int) int { // the higher, the more
+		r := 2 * votes[primaryAddress(n.last[from].view)]
+		if from == n.from {
+			r++
+		}
+		return r
+	}
+	slices.Sort(list)
+	return slices.MaxFunc(list, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+func primaryAddress(v *group.View) string {
+	if v.Primary == nil {
+		return ""
+	}
+	return v.Primary.Address
 }
 
 // old is how old what the view says of lags is.

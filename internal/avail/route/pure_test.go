@@ -133,6 +133,7 @@ func TestNewest(t *testing.T) {
 	step("the first", 0, 0, first, true, "a")
 	step("an older one", 1, time.Second/2, told{view: view(4, "b")}, false, "a")
 	step("an older one of the same", 0, time.Second/2, told{view: view(4, "b")}, false, "a")
+	step("the newer one again", 0, 0, first, false, "a")
 	step("the same epoch of another", 1, time.Second, told{view: view(5, "b")}, false, "a")
 	step("it is still so", 0, 2*time.Second, told{view: first.view, same: true}, false, "a")
 	step("the same epoch of another, again", 1, 2*time.Second, told{view: view(5, "b")}, false, "a")
@@ -143,6 +144,21 @@ func TestNewest(t *testing.T) {
 	if old := n.old(now); old != time.Hour {
 		t.Errorf("the view is %s old, want 1h: nobody told it since", old)
 	}
+	// One of three that sees no primary moves nobody; two of three do.
+	none := &group.View{Group: "g", Epoch: 7}
+	seven := view(7, "d")
+	step("a newer one", 0, 0, told{view: seven}, true, "d")
+	step("a second says so", 1, 0, told{view: view(7, "d")}, false, "d")
+	step("a third", 2, 0, told{view: view(7, "d")}, false, "d")
+	step("the believed one sees no primary", 0, 0, told{view: none}, true, "d")
+	if n.from == 0 {
+		t.Error("it is still believed")
+	}
+	n.hear(1, told{view: &group.View{Group: "g", Epoch: 7}}, now)
+	if n.view.Primary != nil {
+		t.Error("two of three see no primary, and clients stay")
+	}
+	n, now = newest{view: view(6, "c"), from: 1}, now.Add(time.Hour)
 	step("the same view, seen some time before it was told", 0, 0, told{view: view(6, "c"), age: 4 * time.Second}, true, "c")
 	if old := n.old(now.Add(time.Second)); old != 5*time.Second {
 		t.Errorf("the view is %s old, want 5s", old)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -271,7 +272,7 @@ func TestReplicas(t *testing.T) {
 	reads := Rules{Role: Replica, MaxLag: 5 * time.Second}
 	refuses := reads
 	refuses.Fallback = Refuse
-	r := routing(t, Options{Connect: 2 * time.Second}, []*board{b}, Door{Rules: reads}, Door{Rules: refuses})
+	r := routing(t, Options{Connect: 3 * time.Second}, []*board{b}, Door{Rules: reads}, Door{Rules: refuses}, Door{Rules: Rules{Role: Primary}})
 	for range 8 { // each keeps its connection
 		if err := client(t, r.at[0], "").PingContext(t.Context()); err != nil {
 			t.Fatal(err)
@@ -315,6 +316,17 @@ func TestReplicas(t *testing.T) {
 	r.said("q (" + q.Address + ") answers again")
 	if got := port(t, r.at[1]); got != y.Port {
 		t.Errorf("a read goes to port %d, want %d, which answers again", got, y.Port)
+	}
+	goOn = sandboxtest.Pause(t, x) // the view says that it is the primary: clients wait for it
+	done := make(chan error)
+	db := client(t, r.at[2], "timeout=4m&readTimeout=4m")
+	go func() { done <- db.PingContext(t.Context()) }()
+	r.until("the primary is down, and a client held", func(s Status) bool {
+		return s.Doors[2].Held == 1 && slices.ContainsFunc(s.Servers, func(v ServerStatus) bool { return v.Server == "p" && v.Down })
+	})
+	goOn()
+	if err := <-done; err != nil {
+		t.Errorf("a client that waited for the primary to answer: %v", err)
 	}
 }
 
@@ -360,7 +372,7 @@ func TestHeld(t *testing.T) {
 	r.until("all are cut", func(s Status) bool { return s.Open == 0 && s.Servers[0].Cut == 1800 })
 	brief := routing(t, Options{Hold: 200 * time.Millisecond}, []*board{b}, Door{Rules: Rules{Role: Primary}})
 	brief.until("the view", func(s Status) bool { return s.Epoch == 3 })
-	if err := client(t, brief.at[0], "").PingContext(t.Context()); !errors.As(err, &no) || no.Number != errNoPlace || no.Message != "risso route: group g has no primary: it is being failed over; waited 200ms" {
+	if err := client(t, brief.at[0], "").PingContext(t.Context()); !errors.As(err, &no) || no.Number != errNoPlace || no.Message != "risso: group g has no primary: it is being failed over; waited 200ms" {
 		t.Errorf("one that waited in vain: %v", err)
 	}
 }
@@ -451,16 +463,23 @@ func TestRefusalIsRead(t *testing.T) {
 	r.until("the view", func(s Status) bool { return s.Epoch == 1 })
 	host, port, _ := net.SplitHostPort(r.at[0])
 	out, err := exec.CommandContext(t.Context(), program, "--no-defaults", "-uapp", "-h"+host, "-P"+port, "-e", "SELECT 1").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso route: group g has no primary: it is being failed over; waited 1ms") {
+	if err == nil || !strings.Contains(string(out), "1053") || !strings.Contains(string(out), "risso: group g has no primary: it is being failed over; waited 1ms") {
 		t.Errorf("the client says %q (%v)", out, err)
 	}
+	b.set(group.View{Group: "g", Epoch: 1, NoPrimary: "it has been silent for 2 s"})
+	r.until("the other words", func(s Status) bool { return s.NoPrimary == "it has been silent for 2 s" })
+	r.saying.Lock()
+	if n := strings.Count(strings.Join(r.words, "\n"), "no primary"); n != 1 {
+		t.Errorf("it says %d times that there is no primary, want once: %q", n, r.words)
+	}
+	r.saying.Unlock()
 	ends := routing(t, Options{}, []*board{b}, Door{Rules: Rules{Role: Primary}})
 	told := make(chan error)
 	db := client(t, ends.at[0], "timeout=4m&readTimeout=4m")
 	go func() { told <- db.PingContext(t.Context()) }()
 	ends.until("one is held", func(s Status) bool { return s.Held == 1 })
 	ends.stop()
-	if err, n := <-told, (*driver.MySQLError)(nil); !errors.As(err, &n) || n.Number != errNoPlace || n.Message != "risso route: the router ends" {
+	if err, n := <-told, (*driver.MySQLError)(nil); !errors.As(err, &n) || n.Number != errNoPlace || n.Message != "risso: the router ends" {
 		t.Errorf("one that is held when the router ends: %v", err)
 	}
 }

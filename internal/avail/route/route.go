@@ -291,11 +291,9 @@ func (r *Router) follow(was *group.View) {
 	}
 }
 
+// samePrimary says that nothing is new about the primary; why there is none is told in words that may change with each second.
 func samePrimary(a, b *group.View) bool {
-	if a.Primary == nil || b.Primary == nil {
-		return a.Primary == b.Primary && a.NoPrimary == b.NoPrimary
-	}
-	return a.Primary.Address == b.Primary.Address && a.Epoch == b.Epoch
+	return a.Epoch == b.Epoch && primaryAddress(a) == primaryAddress(b)
 }
 
 // cutAll cuts those connections of a server. mu is held.

@@ -151,6 +151,7 @@ func TestAccess(t *testing.T) {
 	}
 	for _, want := range []struct{ who, via, role, address, call, outcome, says string }{
 		{" on ", "shell", "admin", "", "risso user add", "done", "the user ann, who may manage access, was added by "},
+		{" on ", "shell", "admin", "", "risso user remove", "failed", "ann is the last user with the role admin"},
 		{"ann", "password", "admin", "127.0.0.1", "POST /api/login", "done", "a session was begun with a password"},
 		{"somebody at 127.0.0.1", "", "", "127.0.0.1", "POST /api/login", "refused", "a sign-in as ann with a wrong password was refused"},
 		{"by-look", "token", "look", "127.0.0.1", "GET /api/actions", "refused", "because it needs the role admin"},

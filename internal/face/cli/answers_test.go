@@ -54,6 +54,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	clisemisync "github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	clishard "github.com/rissodb/risso/internal/face/cli/shard"
 	"github.com/rissodb/risso/internal/face/cli/statefile"
 	clitopology "github.com/rissodb/risso/internal/face/cli/topology"
 	"github.com/rissodb/risso/internal/face/cli/watch"
@@ -176,7 +177,21 @@ func answers() []answer {
 		{"group remove", "", reflect.TypeFor[group.Answer]()},
 		{"group set-status", "", reflect.TypeFor[group.Answer]()},
 		{"group set-weight", "", reflect.TypeFor[group.Answer]()},
+		{"group activate", "", reflect.TypeFor[group.Answer]()},
+		{"group add", "", reflect.TypeFor[group.Answer]()},
+		{"group deactivate", "", reflect.TypeFor[group.Answer]()},
+		{"group health", "", reflect.TypeFor[group.HealthAnswer]()},
+		{"group prepare", "", reflect.TypeFor[group.PrepareAnswer]()},
 		{"group show", "", reflect.TypeFor[group.Answer]()},
+		{"shard add", "", reflect.TypeFor[clishard.Answer]()},
+		{"shard define", "", reflect.TypeFor[clishard.Answer]()},
+		{"shard list", "", reflect.TypeFor[clishard.Answer]()},
+		{"shard lookup", "", reflect.TypeFor[clishard.Found]()},
+		{"shard move", "", reflect.TypeFor[clishard.Moved]()},
+		{"shard remove", "", reflect.TypeFor[clishard.Answer]()},
+		{"shard resume", "", reflect.TypeFor[clishard.Moved]()},
+		{"shard split", "", reflect.TypeFor[clishard.Moved]()},
+		{"shard undo", "", reflect.TypeFor[clishard.Moved]()},
 		{"galera", "", reflect.TypeFor[galera.Report]()},
 		{"galera bootstrap", "", reflect.TypeFor[galera.Decision]()},
 		{"galera plan", "", reflect.TypeFor[galera.Plan]()},

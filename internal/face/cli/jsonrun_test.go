@@ -161,16 +161,26 @@ var answerRuns = []answerRun{
 	{"group show", "group show g --data DIR/groups", 0},
 	{"group set-status", "group set-status g r SPARE --data DIR/groups", 0},
 	{"group set-weight", "group set-weight g r 0.5 --data DIR/groups", 0},
+	{"shard define", "shard define m --kind list --keys text --table shop.orders:v --shard a=g@DE,FR --data DIR/groups", 0},
+	{"shard add", "shard add m b --group g --values US --data DIR/groups", 0},
+	{"shard list", "shard list --data DIR/groups", 0},
+	{"shard lookup", "shard lookup m US --data DIR/groups", 0},
+	{"shard remove", "shard remove m b --data DIR/groups", 0},
 	{"failover", "failover --group g --to r --dry-run --data DIR/groups", 1},
 	{"switchover", "switchover --group g --to r --yes --data DIR/groups", 0},
 	{"switchover", "switchover --group g --to p --yes --data DIR/groups", 0},
 	{"receipt", "receipt --group g --data DIR/groups", 0},
+	{"group health", "group health g --data DIR/groups", 0},
+	{"group prepare", "group prepare g --dry-run --data DIR/groups", 0},
+	{"group deactivate", "group deactivate g --data DIR/groups", 0},
+	{"group activate", "group activate g --data DIR/groups", 0},
 	{"failover resume", "failover resume --group g --data DIR/groups", 0},
 	{"chaos --dry-run", "chaos --group g --on g --yes-really --data DIR/groups --fault kill-replica=true --count 1 --dry-run", 0},
 	{"chaos", "chaos --group g --on g --yes-really --data DIR/groups --fault kill-replica=true --count 1 --yes --dir DIR/chaos", 0},
 	{"chaos verify", "chaos verify DIR/chaos/certificate.html", 0},
 	{"chaos heal", "chaos heal DIR/chaos", 0},
 	{"group remove", "group remove g r --data DIR/groups", 0},
+	{"group add", "group add g --dsn r=REPLICA --data DIR/groups", 0},
 	{"backup prune", "backup prune --from PLACE --keep-last 1 --dry-run", 0},
 	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
 	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
@@ -280,7 +290,10 @@ func TestJSONAnswers(t *testing.T) {
 			}
 		}
 	}
-	seen["replica skip"] = true                                    // a replica that stopped is in TestReplica
+	seen["replica skip"] = true // a replica that stopped is in TestReplica
+	for _, name := range []string{"split", "move", "resume", "undo"} {
+		seen["shard "+name] = true // they need two groups: TestShard runs them
+	}
 	seen["binlog follow how far it is, a line each second"] = true // they come from the same run
 	seen["binlog follow what happens, a line each"], seen["top a line each second"] = seen["binlog follow"], seen["top"]
 	for _, a := range answers() {

@@ -46,6 +46,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/cli/semisync"
 	"github.com/rissodb/risso/internal/face/cli/serve"
+	"github.com/rissodb/risso/internal/face/cli/shard"
 	"github.com/rissodb/risso/internal/face/cli/size"
 	"github.com/rissodb/risso/internal/face/cli/statefile"
 	"github.com/rissodb/risso/internal/face/cli/topology"
@@ -146,7 +147,7 @@ metric, and says in words what is going on.`,
 		explain.NewDigest(s), explain.New(s), explain.NewTrace(s), advise.New(s), index.New(s), size.New(s), mapsql.New(s),
 		bench.New(s),
 		backup.New(s), backup.NewVerify(s), backup.NewDrill(s), check.New(s), binlog.New(s), restore.New(s), checksum.New(s), alter.New(s), diff.New(s),
-		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), route.New(s), replica.New(s), group.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
+		topology.New(s), gtid.New(s), lag.New(s), appliers.New(s), semisync.New(s), galera.New(s), health.New(s), route.New(s), replica.New(s), group.New(s), shard.New(s), failover.NewSwitchover(s), failover.NewFailover(s), failover.NewReceipt(s),
 		chaos.New(s),
 		publish.New(s),
 		sandbox.New(), accounts.New(s), serve.NewUser(s), serve.NewToken(s), serve.NewAudit(s), serve.NewConfig(s), doctor.NewGrants(s), doctor.New(s), newVersion(s), newManual(s),

@@ -525,3 +525,24 @@ func TestAdminPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestManyGuessesAtOnce: to guess all at once is no way around the wait.
+func TestManyGuessesAtOnce(t *testing.T) {
+	g := newSigning(t)
+	var mu sync.Mutex
+	codes := map[int]int{}
+	var wg sync.WaitGroup
+	for range 60 {
+		wg.Go(func() {
+			resp := g.signIn(t, "ann", "a wrong password", nil)
+			mu.Lock()
+			defer mu.Unlock()
+			codes[resp.StatusCode]++
+		})
+	}
+	wg.Wait()
+	// One more may be tried after a second, and after two.
+	if codes[http.StatusUnauthorized] < 1 || codes[http.StatusUnauthorized] > freeTries+4 || codes[http.StatusUnauthorized]+codes[http.StatusTooManyRequests]+codes[http.StatusServiceUnavailable] != 60 {
+		t.Errorf("got %v; want about %d compared, and the others refused", codes, freeTries)
+	}
+}

@@ -366,12 +366,17 @@ func (w *watcher) show() {
 // viewOf is where clients go, as the group is.
 func (w *watcher) viewOf(g *group.Group) group.View {
 	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: time.Now().UTC(), Replicas: []group.Server{}}
+	if w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch { // an agent takes the view for a confirmation
+		v.Seen = w.belief.Since.UTC()
+	}
 	for _, m := range g.Members {
 		s := group.Server{Name: m.Name, Address: m.Address, Weight: m.Weight}
 		last, ok := w.last[m.Name]
 		switch {
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
-			v.NoPrimary = w.belief.Words
+			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
+		case m.Status == group.Primary && g.Moving && time.Now().Before(g.Lease.Until):
+			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:
 			v.Primary = &s
 		case m.Status == group.Secondary && ok && last.kind == "" && len(last.channels) == 1 && last.channels[0].SQLRunning:

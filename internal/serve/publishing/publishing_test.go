@@ -2,6 +2,7 @@ package publishing
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -24,7 +25,7 @@ import (
 func TestRoom(t *testing.T) {
 	var mu sync.Mutex
 	away := true
-	var told []string
+	var told uint64 // the newest epoch
 	consul := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -36,7 +37,12 @@ func TestRoom(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		told = append(told, r.URL.Path)
+		var list []struct{ KV struct{ Flags uint64 } }
+		if err := json.NewDecoder(r.Body).Decode(&list); err != nil || len(list) == 0 || r.URL.Path != "/v1/txn" {
+			t.Errorf("%s: %v", r.URL, err)
+			return
+		}
+		told = list[0].KV.Flags
 		_, _ = fmt.Fprint(w, "{}")
 	}))
 	defer consul.Close()
@@ -75,26 +81,23 @@ func TestRoom(t *testing.T) {
 	resolves("10.0.0.1")
 	tell(2, "10.0.0.2:3306")
 	resolves("10.0.0.2")
-	toldTo := func(n int) {
+	toldTo := func(epoch uint64) {
 		t.Helper()
 		await.Until(t, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return len(told) == n
-		}, "Consul was not told %d times", n)
+			return told == epoch
+		}, "Consul was not told of epoch %d", epoch)
 	}
 	mu.Lock()
 	away = false
 	mu.Unlock()
-	toldTo(1)
-	tell(3, "10.0.0.3:3306")
 	toldTo(2)
-	if told[0] != "/v1/txn" {
-		t.Errorf("%q", told)
-	}
+	tell(3, "10.0.0.3:3306")
+	toldTo(3)
 	b.Forget("shop")
 	tell(4, "10.0.0.3:3306") // there again
-	toldTo(3)
+	toldTo(4)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

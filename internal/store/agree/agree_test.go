@@ -66,7 +66,7 @@ func begin(t *testing.T, data string) *node {
 }
 
 // beatOfTests is slow enough for a machine that is busy.
-const beatOfTests = 500
+const beatOfTests = 1000
 
 // found makes a cluster of one.
 func found(t *testing.T, name string) *node {
@@ -141,6 +141,25 @@ func TestThree(t *testing.T) {
 		})
 	}
 	group.Wait()
+	until(t, "c1 to act", a.Leader)
+	acting, end := a.Acting(t.Context())
+	defer end()
+	if err := a.Verify(t.Context()); err != nil || acting.Err() != nil {
+		t.Errorf("c1 leads, and got %v, %v", err, acting.Err())
+	}
+	first := a.Epoch()
+	if err := a.hand("c2"); err != nil {
+		t.Fatal(err)
+	}
+	<-acting.Done()
+	until(t, "c2 to act", b.Leader)
+	if idle, end := a.Acting(t.Context()); a.Leader() || a.Verify(t.Context()) == nil || idle.Err() == nil || b.Epoch() <= first {
+		end()
+		t.Errorf("c1 handed the lead over, and acts; epochs %d, then %d", first, b.Epoch())
+	}
+	if name, _ := a.Leading(); name != "c2" {
+		t.Errorf("got %q as the leader, want c2", name)
+	}
 	for _, n := range all {
 		if err := n.Level(t.Context()); err != nil {
 			t.Fatal(n.Name(), err)

@@ -20,6 +20,9 @@ type Leadership interface {
 	// WhileLeader calls f each time this process becomes the one that acts, with a context that ends before another may act; it returns when ctx
 	// ends and f did. f is called once for each leadership, even if it returns early.
 	WhileLeader(ctx context.Context, f func(ctx context.Context))
+	// Acting is a context that ends before another process may act; it has ended if this one may not now. What acts in it asks for it once, and
+	// gives up when it ends.
+	Acting(ctx context.Context) (context.Context, context.CancelFunc)
 	// Verify returns nil if more than half of the controllers confirm now that this process leads.
 	Verify(ctx context.Context) error
 	// Epoch grows with each leadership; 0: this process does not lead.
@@ -41,6 +44,11 @@ func (Alone) Leader() bool { return true }
 func (Alone) WhileLeader(ctx context.Context, f func(ctx context.Context)) {
 	f(ctx)
 	<-ctx.Done()
+}
+
+// Acting ends with ctx.
+func (Alone) Acting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
 }
 
 // Verify is nil.
@@ -182,11 +190,9 @@ func (n *Node) WhileLeader(ctx context.Context, f func(ctx context.Context)) {
 		a, changed := n.acting, n.changed
 		n.mu.Unlock()
 		if a != nil && a.ctx.Err() == nil {
-			fctx, cancel := context.WithCancel(ctx)
-			stop := context.AfterFunc(a.ctx, cancel)
+			fctx, end := a.within(ctx)
 			f(fctx)
-			stop()
-			cancel()
+			end()
 			select {
 			case <-a.ctx.Done():
 			case <-ctx.Done():
@@ -198,6 +204,26 @@ func (n *Node) WhileLeader(ctx context.Context, f func(ctx context.Context)) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// within is a context that ends with a leadership as well.
+func (a *acting) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(a.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Acting is a context that ends when this controller may no longer act.
+func (n *Node) Acting(ctx context.Context) (context.Context, context.CancelFunc) {
+	n.mu.Lock()
+	a := n.acting
+	n.mu.Unlock()
+	if a != nil {
+		return a.within(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx, cancel
 }
 
 // Verify asks the other controllers whether this one leads.

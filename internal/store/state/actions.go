@@ -29,12 +29,12 @@ func ActionOutcomes() []ActionOutcome {
 // Action is what somebody did through Risso, or tried to. Its event says when, to what, and in words.
 type Action struct {
 	fleet.Event
-	Who     string        `json:"who"`
+	Who     string        `json:"who"`     // as events say it: a user, a token, or "root on db1" of a command
 	Role    Role          `json:"role"`    // that he had
 	Via     string        `json:"via"`     // password, token and its name, shell; empty: nobody was asked
 	Address string        `json:"address"` // empty: a command on this machine
 	Call    string        `json:"call"`    // the request or command
-	Outcome ActionOutcome `json:"outcome"`
+	Outcome ActionOutcome `json:"outcome"` // done, failed or refused
 }
 
 // ActionBy is an action of somebody. The sentence of the event does not name him yet.
@@ -73,6 +73,9 @@ type ActionQuery struct {
 	Limit    int // the newest so many; 0 means 1,000, at most 10,000
 }
 
+// actionWho is who did it. Events of before there were roles have the name of a token, but those about tokens have the name of the one they are about.
+const actionWho = "coalesce(a.who, CASE WHEN e.subject = 'token' THEN '' ELSE e.new END)"
+
 // Actions returns the newest actions that fit, by ascending id. Those of before there were roles have no more than the event says.
 func (s *Store) Actions(ctx context.Context, q ActionQuery) ([]Action, error) {
 	where, args := []string{"(e.kind = ? OR a.event IS NOT NULL)"}, []any{string(fleet.EventAction)}
@@ -83,7 +86,7 @@ func (s *Store) Actions(ctx context.Context, q ActionQuery) ([]Action, error) {
 		where, args = append(where, "e.time < ?"), append(args, stamp(q.To))
 	}
 	if q.Who != "" {
-		where, args = append(where, "coalesce(a.who, e.new) = ?"), append(args, q.Who)
+		where, args = append(where, actionWho+" = ?"), append(args, q.Who)
 	}
 	if q.Outcome != "" {
 		where, args = append(where, "coalesce(a.outcome, 'done') = ?"), append(args, string(q.Outcome))
@@ -103,7 +106,7 @@ func (s *Store) Actions(ctx context.Context, q ActionQuery) ([]Action, error) {
 		a.Time, a.Severity = fromStamp(us), fleet.Severity(severity)
 		out = append(out, a)
 		return nil
-	}, `SELECT e.id, e.time, e.kind, e.instance, e.severity, e.subject, e.old, e.new, e.text, coalesce(a.who, e.new), coalesce(a.role, ''), coalesce(a.via, ''), coalesce(a.address, ''), coalesce(a.call, ''),
+	}, `SELECT e.id, e.time, e.kind, e.instance, e.severity, e.subject, e.old, e.new, e.text, `+actionWho+`, coalesce(a.role, ''), coalesce(a.via, ''), coalesce(a.address, ''), coalesce(a.call, ''),
 		coalesce(a.outcome, 'done') FROM events e LEFT JOIN actions a ON a.event = e.id WHERE `+strings.Join(where, " AND ")+fmt.Sprintf(" ORDER BY e.id DESC LIMIT %d", min(n, 10000)), args...)
 	slices.Reverse(out)
 	return out, err

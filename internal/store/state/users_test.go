@@ -297,12 +297,13 @@ func TestActions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.AddEvents(ctx, fleet.Event{Kind: fleet.EventAction, New: "bob", Text: "before there were roles by bob"}, fleet.Event{Kind: fleet.EventNote, Text: "no action"}); err != nil {
+	if _, err := s.AddEvents(ctx, fleet.Event{Kind: fleet.EventAction, New: "bob", Text: "before there were roles by bob"}, fleet.Event{Kind: fleet.EventNote, Text: "no action"},
+		fleet.Event{Kind: fleet.EventAction, Subject: "token", New: "kim", Text: "the token kim was created by root, on this machine"}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := s.Actions(ctx, ActionQuery{})
-	if err != nil || len(list) != 4 || list[0].Text != "x was started by ann" || list[0].Address != "10.0.0.1" || list[3].Who != "bob" || list[3].Outcome != ActionDone {
-		t.Fatalf("got %+v, %v; want 4, the last by bob", list, err)
+	if err != nil || len(list) != 5 || list[0].Text != "x was started by ann" || list[0].Address != "10.0.0.1" || list[3].Who != "bob" || list[3].Outcome != ActionDone || list[4].Who != "" {
+		t.Fatalf("got %+v, %v; want 5, one by bob, and the last by nobody that is known", list, err)
 	}
 	for _, c := range []struct {
 		q    ActionQuery

@@ -28,7 +28,7 @@ func Kinds() []Known {
 		{"galera.flow_control", "", server}, {"primary.*", "", server}, {"intermediate.*", "", server}, {"server.no_access", "", server}, {"server.offline", "", server}, {"server.no_room", "", server},
 		{"repl.frozen", "", server}, {"repl.split_brain", "", server}, {"repl.errant_gtid", "", server}, {"repl.purged", "", server}, {"repl.delayed", "", server}, {"repl.config", "", server},
 		{"repl.filter", "", server}, {"repl.flavour", "", server}, {"repl.gtid_modes", "", server}, {"repl.position", "", server}, {"repl.tls", "", server}, {"repl.version", "", server},
-		{"repl.version_gap", "", server}, {"ring.*", "", server}, {"group.*", "", server}, {"semisync.*", "", server}, {"topology.*", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.blind", "", server}, {"observer.disk", "%", ""}, {"observer.lost", "", ""}, {"observer.silent", "s", ""}, {"observer.late", "", ""}, {"host.cpu", "", host},
+		{"repl.version_gap", "", server}, {"ring.*", "", server}, {"group.*", "", server}, {"semisync.*", "", server}, {"topology.*", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.blind", "", server}, {"observer.disk", "%", ""}, {"observer.lost", "", ""}, {"observer.silent", "s", ""}, {"observer.controller", "", ""}, {"observer.late", "", ""}, {"host.cpu", "", host},
 		{"host.steal", "%", host}, {"host.pressure_io", "%", host}, {"host.pressure_memory", "%", host}, {"host.swap", "", host}, {"host.oom", "", host},
 		{"host.io_slow", "ms", host}, {"disk.full", "%", host}, {"disk.trend", "", host}, {"disk.readonly", "", host}, {"plan.*", "", server},
 		{"protect.*", "", server}, {"advice.*", "", server}, {"rule.*", "", ""}, {"rules.*", "", ""},

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -18,6 +19,15 @@ type Own struct {
 	LostMinutes int64     // of an instance's metrics
 	LostAt      time.Time // when the last of these was lost
 	Silent      []Silent  // of which it has had no reading for long
+
+	Controllers Controllers
+}
+
+// Controllers are the risso serve that share their state with this one.
+type Controllers struct {
+	All  int      // with this one; 0: it shares its state with nobody
+	Lead string   // which one leads; empty: none does
+	Lost []string // what is wrong with those that do not answer or cannot go on, each with its name
 }
 
 // Silent is an instance that is watched, and of which nothing comes: not even that it cannot be read.
@@ -59,5 +69,27 @@ func OwnFindings(o Own, now time.Time) (list []fleet.Finding) {
 		list = append(list, fleet.Finding{ID: "observer.lost", Severity: fleet.SeverityCritical, Chart: "cost_time", Value: float64(n), Trouble: fleet.Trouble{
 			What: fmt.Sprintf("Risso lost %s and %s of metrics since it was started, which could not be written", digits.Counted(int(o.LostEvents), "event"), digits.Counted(int(o.LostMinutes), "minute"))}})
 	}
-	return list
+	return append(list, o.Controllers.findings()...)
+}
+
+// findings are what is wrong with controllers.
+func (c Controllers) findings() []fleet.Finding {
+	f := fleet.Finding{ID: "observer.controller", Severity: fleet.SeverityWarning, Chart: "cost_time", Value: float64(len(c.Lost))}
+	var lost []string
+	for _, t := range c.Lost {
+		lost = append(lost, oneline.Of(t))
+	}
+	switch words := strings.Join(lost, "; "); {
+	case c.All == 0 || c.Lead != "" && len(lost) == 0:
+		return nil
+	case c.Lead == "":
+		f.Severity, f.Value = fleet.SeverityCritical, max(f.Value, 1)
+		f.What = fmt.Sprintf("none of %s leads: nothing is failed over, no job runs, and nothing that they share can be changed", digits.Counted(c.All, "controller"))
+		if words != "" {
+			f.What += ": " + words
+		}
+	default:
+		f.What = fmt.Sprintf("of %s, %s lost: %s", digits.Counted(c.All, "controller"), digits.Plural(len(lost), "is", "are"), words)
+	}
+	return []fleet.Finding{f}
 }

@@ -22,6 +22,9 @@ func TestOwn(t *testing.T) {
 		{Own{LostEvents: 3, LostAt: begin.Add(-9 * time.Minute)}, "observer.lost critical"},
 		{Own{LostMinutes: 3, LostAt: begin.Add(-11 * time.Minute)}, ""},
 		{Own{Silent: []Silent{{"db1", begin.Add(-time.Minute)}}}, "observer.silent critical"},
+		{Own{Controllers: Controllers{All: 3, Lead: "c1"}}, ""},
+		{Own{Controllers: Controllers{All: 3, Lead: "c1", Lost: []string{"c3 does not answer"}}}, "observer.controller warning"},
+		{Own{Controllers: Controllers{All: 3}}, "observer.controller critical"},
 		{Own{Full: true, LostMinutes: 3, LostAt: begin}, "observer.disk critical,observer.lost critical"},
 	} {
 		var got []string

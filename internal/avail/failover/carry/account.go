@@ -8,6 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // CheckReplication says of which members it is known that others cannot replicate from them, as the group's account is not let in, or may not. An account that is
@@ -56,4 +57,13 @@ func checkAccount(ctx context.Context, m group.Member, t mysql.Target, account k
 	}
 	remedy := "risso group create --replication-user, with an account that the members let in"
 	return failover.NewRefusal("replication_account", remedy, "%s does not let in the account %s, by which others would replicate from it", m.Name, account.User), anywhere
+}
+
+// sourceBeat is how often a member hears from its source while that has nothing to send; false: it does not replicate, or does not tell.
+func sourceBeat(ctx context.Context, c *mysql.Conn) (beat time.Duration, known bool, err error) {
+	list, err := read.OuterChannels(ctx, c)
+	if err != nil || len(list) != 1 {
+		return 0, false, err
+	}
+	return time.Duration(list[0].BeatEvery * float64(time.Second)), list[0].BeatEvery > 0, nil
 }

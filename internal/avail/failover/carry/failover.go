@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -209,7 +211,23 @@ func (r *run) fence(ctx context.Context) error {
 	} else {
 		r.words(r.j.Old, "%s", res.Words())
 	}
-	return r.fencedByHooks(ctx, err == nil && res.Proven)
+	// Where nothing listens, nothing writes: the host itself says so.
+	proven := err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused
+	if err := r.fencedByHooks(ctx, proven); err != nil || proven {
+		return err
+	}
+	return r.awaitAgent(ctx)
+}
+
+// awaitAgent waits until an agent beside an old primary that could not be kept from writes has fenced it, as it heard from no controller for so long.
+func (r *run) awaitAgent(ctx context.Context) error {
+	ttl := r.g.Policy.Agents
+	if ttl == 0 {
+		return nil
+	}
+	left := time.Until(r.j.Began.Add(agent.Wait(ttl)))
+	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
+	return delay.For(ctx, max(0, left))
 }
 
 // fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.
@@ -283,7 +301,11 @@ func sortedKeys(m map[string]*node) (names []string) {
 
 // receipt says what it cost.
 func (r *run) receipt(ctx context.Context) {
-	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+	var without []string
+	if r.j.Kind == failover.Failover {
+		without = append(without, r.j.Old)
+	}
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := failover.NewReceipt(&r.j.Journal, t)

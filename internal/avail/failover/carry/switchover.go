@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
@@ -238,45 +239,79 @@ func (r *run) switchover(ctx context.Context) error {
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return r.finish(ctx, failover.Undone, err)
 	}
-	if err := r.handOver(ctx, old, n); err != nil {
+	if err := r.announce(ctx); err != nil {
+		return r.finish(ctx, failover.Undone, err)
+	}
+	res, err := r.handOver(ctx, old, n)
+	if res != nil {
+		defer res.Release()
+	}
+	if err != nil {
+		if res != nil {
+			res.Release() // who goes back needs it
+		}
 		return r.goBack(ctx, err)
 	}
 	if err := r.publish(ctx, group.Secondary, ""); err != nil {
 		return r.finish(ctx, failover.Failed, err)
 	}
+	if res.Holds() { // those that came since wait for the lock, and would write here when it is gone
+		if _, err := fence.Fence(ctx, r.targets[r.j.Old], fence.Options{Epoch: r.j.Epoch, Limit: r.Limits.Stop}); err != nil {
+			r.words(r.j.Old, "the sessions that wait there could not be ended: %v", err)
+		}
+		res.Release()
+	}
 	return r.conclude(ctx)
 }
 
+// announced is how long before the primary takes no more writes clients are told that it is handed over: new ones wait, and do not come to be sent away.
+const announced = 300 * time.Millisecond
+
+// announce tells clients that the primary is handed over.
+func (r *run) announce(ctx context.Context) error {
+	_, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if g.Lease.Holder != r.Holder {
+			return ErrLost
+		}
+		g.Moving = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return delay.For(ctx, announced)
+}
+
 // handOver lets the old primary take no more writes, the new one apply all of them, and take writes.
-func (r *run) handOver(ctx context.Context, old, n *node) error {
+// Where the old one is kept from writes by a lock, the result holds it: accounts with special privileges would write there, and lose it.
+func (r *run) handOver(ctx context.Context, old, n *node) (*fence.Result, error) {
 	r.j.Blocked = time.Now().UTC()
 	res, err := r.shut(ctx, fence.Options{Limit: r.Limits.Stop, Grace: grace, Hold: true, Keep: []int64{old.c.Server.ConnectionID}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer res.Release()
 	if !res.Proven {
-		return fmt.Errorf("%w: it is not certain that %s takes no writes: %s", ErrSurprise, old.name, res.By)
+		return res, fmt.Errorf("%w: it is not certain that %s takes no writes: %s", ErrSurprise, old.name, res.By)
 	}
 	all, err := mysql.LoggedGTIDs(ctx, old.c)
 	if err != nil {
-		return fmt.Errorf("ask %s for its last transaction: %w", old.name, err)
+		return res, fmt.Errorf("ask %s for its last transaction: %w", old.name, err)
 	}
 	if err := r.stage(ctx, failover.Draining); err != nil {
-		return err
+		return res, err
 	}
 	if err := r.drain(ctx, n, all); err != nil {
-		return err
+		return res, err
 	}
 	// Somebody with special privileges may have written in spite of that.
 	again, err := mysql.LoggedGTIDs(ctx, old.c)
 	if err != nil || !all.Equal(again) {
-		return errors.Join(err, fmt.Errorf("%w: %s was written to though it is read-only, by an account with special privileges", ErrSurprise, old.name))
+		return res, errors.Join(err, fmt.Errorf("%w: %s was written to though it is read-only, by an account with special privileges", ErrSurprise, old.name))
 	}
 	if err := r.stage(ctx, failover.Promoting); err != nil {
-		return err
+		return res, err
 	}
-	return r.promote(ctx, n)
+	return res, r.promote(ctx, n)
 }
 
 // grace is how long what is being written on the old primary may go on before its session is ended.

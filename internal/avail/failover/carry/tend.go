@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,6 +82,7 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 		if node.Writes.Open() {
 			open = true
 			list = append(list, chore{member: m.Name, what: "shut", node: node})
+			continue // what it has is looked at again when it takes no writes any more, and those that wait for a replica are committed
 		}
 		list = append(list, returns(g, m, node, primary)...)
 	}
@@ -96,13 +96,16 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
 	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
 	errant, count := beyond(n, primary)
+	if len(n.Channels) == 1 && m.Status != group.Faulty { // it may be ahead by what the primary has not told its client yet, also by way of another member
+		errant, count = foreign(n, primary)
+	}
 	one := func(what, errant string) []chore {
 		return []chore{{member: m.Name, what: what, errant: errant, count: count, node: n}}
 	}
 	switch {
 	case errant != "" && m.Status == group.Faulty && m.Errant == errant:
 		return nil // it is told
-	case errant != "" && (m.Status == group.Faulty || !follows):
+	case errant != "":
 		return one("quarantine", errant)
 	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "":
 		return one("rejoin", "")
@@ -118,6 +121,22 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 
 // beyond are the transactions, and how many, that a member has and the primary, which was asked later, has not.
 func beyond(n, primary *topology.Node) (string, uint64) {
+	e := extra(n, primary)
+	return e.String(), e.Count()
+}
+
+// foreign are those of them that do not come from the primary itself: that is ahead of its own replicas, and they of it, for moments only.
+func foreign(n, primary *topology.Node) (string, uint64) {
+	_, e := extra(n, primary).Split(func(uuid string, server uint32) bool {
+		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && fmt.Sprint(server) == primary.ServerID
+	})
+	if e.Empty() {
+		return "", 0
+	}
+	return e.String(), e.Count()
+}
+
+func extra(n, primary *topology.Node) mysql.Errant {
 	mine, theirs := n.GTID.Executed, primary.GTID.Executed
 	if n.GTID.ByDomain {
 		mine, theirs = n.GTID.State, primary.GTID.State
@@ -126,17 +145,10 @@ func beyond(n, primary *topology.Node) (string, uint64) {
 		theirs = primary.GTID.Later
 	}
 	e, err := mysql.ErrantTransactions(mine, theirs)
-	if err != nil || e.Empty() {
-		return "", 0
+	if err != nil {
+		return mysql.Errant{}
 	}
-	// A transaction of the primary for which it still waits for replicas is theirs before it is its own.
-	_, own := e.Split(func(uuid string, server uint32) bool {
-		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && strconv.FormatUint(uint64(server), 10) == primary.ServerID
-	})
-	if own.Empty() {
-		return "", 0
-	}
-	return own.String(), own.Count()
+	return e
 }
 
 // chore does one.

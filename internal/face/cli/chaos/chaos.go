@@ -48,7 +48,7 @@ type command struct {
 	writers                  int
 	seed                     uint64
 	pause, limit, settle     time.Duration
-	async, keep              bool
+	async, keep, manual      bool
 	dryRun, yes, yesReally   bool
 }
 
@@ -98,6 +98,7 @@ Ctrl-C ends the fault that is going on. After kill -9, risso chaos heal does.
 	fl.BoolVar(&c.yesReally, "yes-really", false, "also on a group whose --about does not say staging")
 	fl.StringVar(&c.primary, "primary", "", "where clients ask for the primary: the URL of /primary of risso serve (default: the data folder)")
 	fl.StringVar(&c.through, "through", "", "host:port of the proxy or router by which clients reach the primary, instead")
+	fl.BoolVar(&c.manual, "no-failover", false, "nothing fails that group over by itself: clients may have to wait until a fault has ended")
 	fl.StringArrayVar(&c.breaks, "fault", nil, "KIND=COMMAND that causes a fault; can be repeated")
 	fl.StringArrayVar(&c.heals, "heal", nil, "KIND=COMMAND that ends it; can be repeated")
 	fl.IntVarP(&c.faults, "count", "n", 26, "how many faults")
@@ -218,7 +219,9 @@ type work struct {
 	plan    []chaos.Fault
 	facts   []chaos.Fact
 	journal *chaos.Journal
-	heal    func(f chaos.Fault, target string) string // the command that ends a fault, for the journal; nil: none is needed
+	// failover says that a controller promises to fail the group over.
+	failover bool
+	heal     func(f chaos.Fault, target string) string // the command that ends a fault, for the journal; nil: none is needed
 }
 
 // do causes the faults and writes the certificate.
@@ -228,7 +231,7 @@ func (c *command) do(ctx context.Context, w work) (*chaos.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := chaos.Run{Cluster: w.cluster, Faults: w.plan, Book: book, Writers: c.writers, Pause: c.pause, Limit: c.limit, Settle: c.settle, Say: c.say,
+	r := chaos.Run{Cluster: w.cluster, Faults: w.plan, Book: book, Writers: c.writers, Pause: c.pause, Limit: c.limit, Settle: c.settle, Say: c.say, Failover: w.failover,
 		Journal: func(event string, f chaos.Fault, target string) error {
 			e := chaos.Entry{Event: event, Fault: f.Number, Kind: f.Kind, Target: target}
 			if w.heal != nil {
@@ -381,7 +384,7 @@ func (c *command) inSandbox(ctx context.Context, kinds []chaos.Kind) error {
 	if err != nil {
 		return err
 	}
-	cert, err := c.do(ctx, work{dir: dir, group: lab.Group, cluster: lab, names: names, plan: plan, facts: c.facts(lab, left), journal: journal})
+	cert, err := c.do(ctx, work{dir: dir, group: lab.Group, cluster: lab, names: names, plan: plan, facts: c.facts(lab, left), journal: journal, failover: c.controllers > 0})
 	kept = c.keep || cert != nil && !cert.Passed && ctx.Err() == nil
 	return err
 }

@@ -77,7 +77,7 @@ func (c *command) breakOwn(ctx context.Context, own *chaos.Own, plan []chaos.Fau
 			facts = append(facts, chaos.Fact{Name: string(k), Value: own.Breaks[k]})
 		}
 	}
-	_, err = c.do(ctx, work{dir: dir, group: c.Group, cluster: own, names: names, plan: plan, facts: append(facts, left...), journal: journal,
+	_, err = c.do(ctx, work{dir: dir, group: c.Group, cluster: own, names: names, plan: plan, facts: append(facts, left...), journal: journal, failover: !c.manual,
 		heal: func(f chaos.Fault, target string) string { return own.Filled(own.Heals[f.Kind], target) }})
 	fmt.Fprintln(c.Err, "the ledger's table and account are left; these statements remove them: "+strings.Join(own.Leftovers(), "; ")+";")
 	return err

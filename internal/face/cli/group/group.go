@@ -45,7 +45,7 @@ with the accounts by which their servers are reached.`,
   risso group show shop
   risso group set-status shop db2 SPARE`,
 	}
-	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s))
+	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s))
 	return cmd
 }
 
@@ -72,6 +72,7 @@ type create struct {
 	manual          bool
 	about           string
 	pause, patience time.Duration
+	agents          time.Duration
 }
 
 func newCreate(s screen.Streams) *cobra.Command {
@@ -103,6 +104,7 @@ another one (its password is read from --replication-password-file).
 	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
 	fl.StringVar(&c.about, "about", "", "what it is, in your words")
 	c.patience = carry.DefaultLimits().Look
+	flags.DurationVar(fl, &c.agents, "agent-ttl", 0, "each member has a risso agent, which fences it after so long without a controller, as 3s")
 	flags.DurationVar(fl, &c.pause, "pause", group.DefaultPause, "between two automatic failovers")
 	return cmd
 }
@@ -147,7 +149,7 @@ func (c *create) run(ctx context.Context, name string) error {
 		reached[w.Instance.Name] = targets[i]
 	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true}}
+		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Agents: c.agents}}
 	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,9 +83,9 @@ They are read from the data folder of this machine, or asked of a running risso 
 			})(cmd, args)
 		},
 	}
-	f.bind(cmd)
-	f.BindAddress(cmd.PersistentFlags())
 	fl := cmd.Flags()
+	f.bindTo(fl)
+	f.BindAddress(fl)
 	fl.StringVar(&f.since, "since", "24h", "only since so long ago")
 	fl.StringVar(&f.who, "who", "", "only by this user, token or account, as the list says it")
 	fl.BoolVar(&f.refused, "refused", false, "only what was refused")
@@ -112,7 +113,7 @@ func (f *actionsFlags) show(s screen.Streams, a ActionsAnswer) error {
 		for _, x := range a.Actions {
 			where := x.Via
 			if x.Address != "" {
-				where = cmp.Or(where, "unasked") + " from " + x.Address
+				where = strings.TrimSpace(where + " from " + x.Address)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Time.Local().Format(time.DateTime), x.Outcome, oneline.Of(cmp.Or(x.Who, "unknown")), oneline.Of(cmp.Or(where, "unknown")), cmp.Or(string(x.Role), "-"), oneline.Of(x.Text))
 		}

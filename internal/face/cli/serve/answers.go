@@ -32,8 +32,8 @@ type tokenAnswer struct {
 	Only     []string   `json:"only"` // what it may change; none: everything that the role allows
 	User     string     `json:"user"` // whose it is; empty: a program's
 	Created  time.Time  `json:"created"`
-	Expires  *time.Time `json:"expires"` // null: never
-	Expired  bool       `json:"expired"`
+	Expires  *time.Time `json:"expires"`   // null: never
+	Expired  bool       `json:"expired"`   // it has ended
 	LastUsed *time.Time `json:"last_used"` // null: never
 }
 
@@ -41,9 +41,9 @@ type tokenAnswer struct {
 type MadeToken struct {
 	Name    string     `json:"name"`
 	ID      string     `json:"id"`
-	Role    state.Role `json:"role"` // look, change, failover or admin
-	Only    []string   `json:"only"`
-	User    string     `json:"user"`
+	Role    state.Role `json:"role"`    // look, change, failover or admin
+	Only    []string   `json:"only"`    // what it may change; none: everything that the role allows
+	User    string     `json:"user"`    // whose it is; empty: a program's
 	Expires *time.Time `json:"expires"` // null: never
 	Token   string     `json:"token"`   // the secret, which is not stored
 }
@@ -59,9 +59,9 @@ type userAnswer struct {
 	Role     state.Role `json:"role"` // look, change, failover or admin
 	Only     []string   `json:"only"` // what he may change; none: everything that the role allows
 	Created  time.Time  `json:"created"`
-	Changed  time.Time  `json:"changed"` // the password
-	Seen     *time.Time `json:"seen"`    // when he last signed in; null: never
-	Tokens   int        `json:"tokens"`
+	Changed  time.Time  `json:"changed"`  // the password
+	Seen     *time.Time `json:"seen"`     // when he last signed in; null: never
+	Tokens   int        `json:"tokens"`   // that have not expired
 	Sessions int        `json:"sessions"` // that have not ended
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
@@ -73,10 +74,12 @@ token does not open access: one remains required on loopback until "risso token 
 	return cmd
 }
 
-// bind adds the flags to a command and all below it.
-func (f *accessFlags) bind(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.data, "data", home.Data(), "data folder")
-	flags.OutputVar(cmd.PersistentFlags(), &f.output, "", "text", "json")
+// bind adds the flags to a command and all below it; bindTo adds them to a set of flags.
+func (f *accessFlags) bind(cmd *cobra.Command) { f.bindTo(cmd.PersistentFlags()) }
+
+func (f *accessFlags) bindTo(fl *pflag.FlagSet) {
+	fl.StringVar(&f.data, "data", home.Data(), "data folder")
+	flags.OutputVar(fl, &f.output, "", "text", "json")
 }
 
 // with opens the store of facts for a command.

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -82,6 +83,11 @@ func (f *accessFlags) on(s screen.Streams, do func(ctx context.Context, st *stat
 			return err
 		}
 		said, err := do(ctx, st, name, args[1:])
+		if err != nil && fault.Code(err) != fault.Usage {
+			a := state.ActorOf(ctx)
+			// Why it failed is what the command says, whether or not it can be written down.
+			_, _ = st.AddAction(ctx, state.ActionBy(a, state.ActionFailed, fleet.Event{Subject: "user", Text: a.Call + " " + name + " failed: " + err.Error() + "; asked for"}))
+		}
 		if errors.Is(err, state.ErrNotFound) {
 			return fault.New(fault.Failed, "risso user list says who there is", fmt.Errorf("there is no user %q", name))
 		}

@@ -1,0 +1,193 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/semisync/turn"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Prepared is what makes a group ready to be failed over, as a plan.
+type Prepared struct {
+	Plan change.Plan
+	// Lines are what has to stand in option files, by server, as their servers do not keep settings themselves.
+	Lines []turn.Lines
+	Notes []string
+	close []func()
+}
+
+// Close ends the connections of the plan.
+func (p *Prepared) Close() {
+	for _, f := range p.close {
+		f()
+	}
+}
+
+// slowBeat is how seldom a primary may say that it lives before that is changed: a frozen one is noticed only after two of these.
+const slowBeat = time.Second
+
+// Prepare plans what makes a group ready to be failed over: replicas hear from the primary often enough, no member takes writes when it starts, and commits wait for
+// replicas if the group wants that. Nothing is changed. dir is where journals of semi-sync are kept.
+func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, error) {
+	g, err := c.Room.Group(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	targets, _, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; !n.Seen {
+			return nil, fault.New(fault.Failed, "", fmt.Errorf("prepare %s: %w: %s does not answer: %s", name, ErrRefused, n.Name, n.Unseen.Text))
+		}
+	}
+	p := &Prepared{}
+	for _, m := range g.Members {
+		i := t.Find(m.Name)
+		if err := c.prepareMember(ctx, p, m, targets[m.Name], &t.Nodes[i]); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	if g.Policy.SemiSync {
+		if err := c.prepareSemiSync(ctx, p, g, targets, t, dir); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// prepareMember plans what one member needs.
+func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member, t mysql.Target, n *topology.Node) error {
+	s := mysql.Of(n.Server)
+	statement := func(what, why string) {
+		p.Plan = append(p.Plan, change.Step{What: what, Where: "on " + m.Name, Why: why, Do: func(ctx context.Context) error {
+			at, err := connect(ctx, m.Name, t, c.Limits.Drain)
+			if err != nil {
+				return err
+			}
+			defer at.close()
+			if err := at.c.Exec(ctx, what); err != nil {
+				return fmt.Errorf("%s on %s: %w", what, m.Name, err)
+			}
+			return nil
+		}})
+	}
+	nc, err := connect(ctx, m.Name, t, c.Limits.Look)
+	if err != nil {
+		return err
+	}
+	defer nc.close()
+	if beat, known, err := sourceBeat(ctx, nc.c); err != nil {
+		return err
+	} else if known && (beat == 0 || beat > slowBeat) {
+		why := fmt.Sprintf("it hears from the primary each %s only: a frozen primary would be noticed after twice that", digits.Span(beat))
+		stop, start := s.AroundPointing(n.Channels[0].Name)
+		statement(stop, "")
+		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat}), why)
+		statement(start, "")
+	}
+	boot, err := fence.Boots(ctx, nc.c)
+	if err != nil {
+		return fmt.Errorf("ask whether %s would come up writable: %w", m.Name, err)
+	}
+	if boot.Writable == "no" {
+		return nil
+	}
+	for _, set := range boot.Statements {
+		statement(set, "it would take writes when it starts, whoever is the primary then")
+	}
+	if len(boot.Lines) > 0 {
+		p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: boot.Lines})
+	}
+	return nil
+}
+
+// prepareSemiSync plans that commits wait.
+func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Group, targets map[string]mysql.Target, t *topology.Topology, dir string) error {
+	i := g.Primary()
+	if i < 0 {
+		return fmt.Errorf("prepare %s: %w: it has no primary", g.Name, ErrRefused)
+	}
+	o := turn.Options{Primary: targets[g.Members[i].Name], State: dir}
+	for _, m := range g.Members {
+		if m.Status == group.Secondary || m.Status == group.Spare {
+			o.Replicas = append(o.Replicas, targets[m.Name])
+		}
+	}
+	sg, err := turn.Look(ctx, o)
+	if err != nil {
+		return err
+	}
+	p.close = append(p.close, sg.Close)
+	on, err := sg.On()
+	if err != nil {
+		return err
+	}
+	p.Lines = append(p.Lines, on.Lines...)
+	p.Notes = append(p.Notes, on.Notes...)
+	for k, s := range on.Plan {
+		s.Do = func(context.Context) error { return nil }
+		if k == len(on.Plan)-1 { // it keeps its own journal, and goes back as a whole
+			s.Do = func(ctx context.Context) error { _, err := on.Run(ctx); return err }
+		}
+		p.Plan = append(p.Plan, s)
+	}
+	return nil
+}
+
+// Adopt adds a member to a group: it has to replicate from its primary already.
+func (c *Carrier) Adopt(ctx context.Context, name, member string, t mysql.Target) (*group.Group, error) {
+	g, err := c.Room.Group(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if g.Find(member) >= 0 {
+		return nil, fault.Usagef("%s is a member of %s already", member, name)
+	}
+	targets, access, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	targets[member] = t
+	wider := *g
+	wider.Members = append(append([]group.Member{}, g.Members...), group.Member{Name: member, Address: t.Address()})
+	top := lookAt(ctx, &wider, targets, c.Limits.Look)
+	list, no := failover.Members(top, time.Now().UTC())
+	for _, m := range list {
+		if m.Name != member {
+			continue
+		}
+		if len(no) == 0 {
+			no = CheckReplication(ctx, &group.Group{Members: []group.Member{m}}, targets, access.Replication, c.Limits.Look, member)
+		}
+		if len(no) > 0 || m.Status == group.Primary {
+			break
+		}
+		access.Members[member] = t.Secret()
+		if err := c.Room.SetAccess(ctx, name, access); err != nil {
+			return nil, err
+		}
+		return c.Room.Change(ctx, name, func(g *group.Group) error {
+			g.Members = append(g.Members, m)
+			g.Sort()
+			return nil
+		})
+	}
+	if len(no) == 0 {
+		no = []failover.Refusal{failover.NewRefusal("no_replica", "", "%s does not replicate from the primary of %s", member, name)}
+	}
+	return nil, refused("add "+member+" to "+name, no)
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/avail/group"
+	groups "github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/shard"
+	clishard "github.com/rissodb/risso/internal/face/cli/shard"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// TestShard defines maps, looks keys up, and splits, moves, and is refused, by the command.
+func TestShard(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	st, err := state.Open(t.Context(), filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"west", "east"} {
+		n := sandboxtest.Up(t, "mariadb", "binlog_format=ROW")
+		target, db := sandboxtest.Target(t, n), openNode(t, n)
+		for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT NOT NULL, country CHAR(2) NOT NULL)", "CREATE TABLE shop.loose (customer INT NOT NULL)"} {
+			mustExec(t, db, q)
+		}
+		if name == "west" {
+			mustExec(t, db, "INSERT INTO shop.orders VALUES (1, 10, 'DE'), (2, 20, 'FR'), (3, 30, 'DE')")
+		}
+		g := &group.Group{Name: name, Active: true, Members: []group.Member{{Name: name + "1", Address: "host-" + name + ":3306", Status: group.Primary}}}
+		if err := (&groups.Room{Docs: st, Who: "test"}).Add(t.Context(), g, groups.Access{Members: map[string]string{name + "1": target.Secret()}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st.Close()
+	run := func(code int, says string, line string) string {
+		t.Helper()
+		words := shellWords(line)
+		got, out, said := call(t, slices.Insert(words, 2, "--data", data)...)
+		if got != code || !strings.Contains(out+said, says) {
+			t.Errorf("risso %s: %d, want %d and %q\n%s%s", line, got, code, says, out, said)
+		}
+		return out
+	}
+	run(0, "keys from 25", "shard define orders --kind range --table shop.orders:customer --shard low=west --shard high=west@25")
+	run(1, "there is a map of shards of that name already", "shard define orders --table shop.orders:customer --shard low=west")
+	run(2, "not behind", "shard define bad --table shop.orders:customer --shard a=west --shard b=west@9 --shard c=west@5")
+	run(1, "there is no such group", "shard define bad --table shop.orders:customer --shard a=north")
+	run(0, "shard high, group west, primary west1 at host-west:3306, epoch 1", "shard lookup orders 25")
+	run(0, "shard low", "shard lookup orders -- -5")
+	run(2, "not a key of this map", "shard lookup orders x")
+	run(1, "there is no such map", "shard lookup nothing 1")
+
+	run(0, "1 row now, from group west to group east", "shard split orders low --at 15 --to east --dry-run")
+	run(2, "nobody to ask", "shard split orders low --at 15 --to east")
+	var m clishard.Moved
+	if err := json.Unmarshal([]byte(run(0, "", "shard split orders low --at 15 --to east --grace 0s --yes -o json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Move == nil || m.Move.Stage != shard.Done || m.Move.Deleted != 1 || m.Move.Tables[0].Rows != 1 || m.Error != "" || len(m.Plan) != 7 {
+		t.Errorf("%+v", m)
+	}
+	run(0, "shard low-east, group east", "shard lookup orders 20")
+	run(0, "shard high, group west, primary west1 at host-west:3306, epoch 2", "shard lookup orders 25")
+	run(0, "1 row, the same on both sides", "shard move orders high --to east --keep-rows --grace 0s --yes")
+	run(1, "group west has 1 row with these keys already", "shard move orders high --to west --yes")
+	run(1, "no move of the map is under way", "shard resume orders")
+	run(1, "no move of the map is under way", "shard undo orders")
+
+	run(0, "keys DE", "shard define sales --kind list --keys text --table shop.orders:country --shard eu=west@DE,FR")
+	run(1, "no shard has this key", "shard lookup sales US")
+	run(0, "epoch 2", "shard add sales us --group east --values US")
+	run(2, "is in shard", "shard add sales us --group east --values DE")
+	run(0, "shard us, group east", "shard lookup sales US")
+	run(0, "epoch 3", "shard remove sales us")
+	run(2, "each key of map orders has a shard", "shard add orders us --group east --values 5")
+	run(0, "", "shard define loose --table shop.loose:customer --shard a=west")
+	run(1, "no primary key", "shard move loose a --to east --dry-run")
+	run(0, "sales: by list, text keys, epoch 3", "shard list")
+	run(0, "", "shard remove sales")
+	run(1, "there is no such map", "shard list sales")
+}

@@ -1,0 +1,242 @@
+// Package reshard moves rows of shards from one group of servers to another while they are written: it copies them, follows the binary log, refuses writes of
+// them for a moment, compares both sides, and puts another map in the place of the old one. What it did is in a journal by which another process goes on, or
+// takes it back.
+//
+// The binary log only says which rows changed; what they are now is read again on the old primary. So the order in which rows are copied and changes
+// followed does not matter, and doing something twice does no harm: once nobody writes, the two sides are the same. The reads lock, since a server sends a
+// transaction's events before the transaction can be seen.
+package reshard
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	groups "github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/shard"
+	"github.com/rissodb/risso/internal/avail/shard/keep"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+)
+
+// Limits bound a move.
+type Limits struct {
+	Rows  int           // that are copied, or deleted, at a time
+	Pause time.Duration // between two deletions
+	Lock  time.Duration // how long a statement waits for a lock; others wait behind it meanwhile
+	Whole int64         // tables of more rows are compared beforehand, so that writes are not refused for long
+	Near  int           // so few changed rows are left when writes are refused
+	Grace time.Duration // how long the old group refuses the keys after the switch, at least
+}
+
+// DefaultLimits are those of a command.
+func DefaultLimits() Limits {
+	return Limits{Rows: 500, Pause: 20 * time.Millisecond, Lock: 2 * time.Second, Near: 200, Whole: 20_000, Grace: time.Minute}
+}
+
+// Mover moves rows.
+type Mover struct {
+	Groups *groups.Room
+	Maps   *keep.Room
+	Limits Limits
+	Say    func(string) // how far it is; nil: nobody listens
+	// Before is called before each stage of a move, for tests; an error ends it there as a kill would.
+	Before func(shard.Stage) error
+}
+
+// Errors of this package.
+var (
+	ErrRefused = errors.New("the rows cannot be moved")
+	ErrDiffers = errors.New("the copy is not the same as the rows")
+	ErrMoved   = errors.New("the primary of the group is another server than when the move began")
+	ErrNothing = errors.New("no move of the map is under way")
+	ErrTooLate = errors.New("the rows have moved already")
+)
+
+// Plan is a move that was checked.
+type Plan struct {
+	Move  shard.Move
+	Steps change.Plan
+	Rows  int64 // that move now
+}
+
+// Plan checks a move of rows, and changes nothing.
+func (m *Mover) Plan(ctx context.Context, name string, a shard.Asked, keepRows bool) (*Plan, error) {
+	mp, err := m.Maps.Map(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	part, from, after, err := mp.Plan(a, time.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	var id [4]byte
+	rand.Read(id[:])
+	p := &Plan{Move: shard.Move{ID: hex.EncodeToString(id[:]), Map: name, By: m.Maps.Who, Asked: a, Part: part, From: from, After: after, Stage: shard.Copying,
+		Keep: keepRows, Grace: m.Limits.Grace, Began: time.Now().UTC()}}
+	for _, t := range mp.Tables {
+		p.Move.Tables = append(p.Move.Tables, shard.Progress{Table: t})
+	}
+	r, err := m.open(ctx, &keep.Journal{Move: p.Move})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if err := r.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.vacant(ctx); err != nil {
+		return nil, err
+	}
+	p.Move = r.j.Move
+	if p.Rows, err = r.count(ctx, r.from); err != nil {
+		return nil, err
+	}
+	p.Steps = steps(p)
+	return p, nil
+}
+
+// steps is a move in words.
+func steps(p *Plan) (out change.Plan) {
+	add := func(what, where, why string) { out = append(out, change.Step{What: what, Where: where, Why: why}) }
+	var names []string
+	for _, t := range p.Move.Tables {
+		names = append(names, t.Table.Schema+"."+t.Table.Name)
+	}
+	tables := strings.Join(names, ", ")
+	add("copy", tables, p.Move.Part.Words()+", "+digits.Counted(p.Rows, "row")+" now, from group "+p.Move.From+" to group "+p.Move.Asked.To)
+	add("follow the binary log of group", p.Move.From, "until few changed rows are left")
+	add("refuse writes of these keys in group", p.Move.From, "by triggers; all other keys are written as before")
+	add("copy what changed last, and compare", tables, "count and checksum of the rows on both sides")
+	add("raise the epoch of map", p.Move.Map, fmt.Sprintf("to %d: shard %s is in group %s", p.Move.After.Epoch, p.Move.Asked.New, p.Move.Asked.To))
+	if p.Move.Keep {
+		add("leave the old rows in group", p.Move.From, "")
+	} else {
+		add("delete the old rows in group", p.Move.From, "in small steps, at the earliest "+digits.Span(p.Move.Grace)+" after the switch")
+	}
+	return append(out, change.Step{What: "drop the triggers in group", Where: p.Move.From})
+}
+
+// Run carries a plan out. An error leaves a move that Resume goes on with and Undo takes back.
+func (m *Mover) Run(ctx context.Context, p *Plan) (*keep.Journal, error) {
+	j, err := m.Maps.Begin(ctx, p.Move)
+	if err != nil {
+		return nil, err
+	}
+	return j, m.goOn(ctx, j)
+}
+
+// left is the move of a map that is under way.
+func (m *Mover) left(ctx context.Context, name string) (*keep.Journal, error) {
+	j, err := m.Maps.Last(ctx, name)
+	if err == nil && (j == nil || !j.Ended.IsZero()) {
+		err = fmt.Errorf("%s: %w", name, ErrNothing)
+	}
+	return j, err
+}
+
+// Resume goes on with a move that was cut off. A process that still works on it is stopped by its next entry into the journal.
+func (m *Mover) Resume(ctx context.Context, name string) (*keep.Journal, error) {
+	j, err := m.left(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Save(ctx); err != nil {
+		return j, err
+	}
+	return j, m.goOn(ctx, j)
+}
+
+// Undo takes a move back whose map is not switched: the guards are dropped, and the copy is deleted.
+func (m *Mover) Undo(ctx context.Context, name string) (*keep.Journal, error) {
+	j, err := m.left(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.seeSwitched(ctx, j); err != nil {
+		return j, err
+	}
+	if j.Stage == shard.Cleaning {
+		return j, fault.New(fault.Failed, "risso shard resume "+name+" brings it to its end; then a move in the other direction", fmt.Errorf("map %s, epoch %d: %w", name, j.After.Epoch, ErrTooLate))
+	}
+	j.Stage = shard.Undoing
+	if err := j.Save(ctx); err != nil {
+		return j, err
+	}
+	return j, m.goOn(ctx, j)
+}
+
+// seeSwitched finds out whether a process that was killed while it switched has done so: the map says it.
+func (m *Mover) seeSwitched(ctx context.Context, j *keep.Journal) error {
+	if j.Stage != shard.Switching {
+		return nil
+	}
+	mp, err := m.Maps.Map(ctx, j.Map)
+	if err != nil {
+		return err
+	}
+	if mp.Epoch == j.After.Epoch {
+		j.Stage, j.Switch = shard.Cleaning, mp.Changed
+		j.Blocked = j.Switch.Sub(j.Fenced)
+		return j.Save(ctx)
+	}
+	return nil
+}
+
+// goOn brings a move to its end, from the stage that it has.
+func (m *Mover) goOn(ctx context.Context, j *keep.Journal) error {
+	if err := m.seeSwitched(ctx, j); err != nil {
+		return err
+	}
+	r, err := m.open(ctx, j)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if j.Stage == shard.Switching { // what was known of the copy is lost, and writes are not refused while it is compared again
+		if err := r.reopen(ctx); err != nil {
+			return err
+		}
+	}
+	for j.Ended.IsZero() {
+		if m.Before != nil {
+			if err := m.Before(j.Stage); err != nil {
+				return err
+			}
+		}
+		switch j.Stage {
+		case shard.Copying:
+			err = r.copying(ctx)
+		case shard.Switching:
+			err = r.switching(ctx)
+		case shard.Cleaning:
+			err = r.cleaning(ctx)
+		case shard.Undoing:
+			err = r.undoing(ctx)
+		default:
+			err = fmt.Errorf("a move has no stage %q: a newer Risso wrote the journal", j.Stage)
+		}
+		if err != nil {
+			return fmt.Errorf("while %s: %w", j.Stage, err)
+		}
+		if err := j.Save(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say tells how far it is.
+func (m *Mover) say(format string, args ...any) {
+	if m.Say != nil {
+		m.Say(fmt.Sprintf(format, args...))
+	}
+}

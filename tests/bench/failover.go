@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/chaos"
+	"github.com/rissodb/risso/internal/avail/chaos/ledger"
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// What failovers have to keep to.
+const (
+	killMedian = 2. // seconds from the last acknowledged write before to the first one after
+	killWorst  = 4. // the 99th percentile
+)
+
+// failoverRows are the servers that primaries are killed of.
+var failoverRows = []struct {
+	server string
+	semi   bool
+}{{"mariadb", true}, {"mariadb", false}, {"mysql-9.7", true}, {"mysql-9.7", false}}
+
+// kills kills primaries under load, with Risso as the controller and with orchestrator, and reads from a ledger how long nobody could write and what was lost.
+func (b *bench) kills(ctx context.Context, s *section) error {
+	if os.Geteuid() != 0 {
+		return errors.New("only root can make the network namespaces that the servers are in")
+	}
+	orchestrator := os.Getenv("ORCHESTRATOR")
+	if orchestrator == "" {
+		s.note("orchestrator is missing here: set ORCHESTRATOR to the path of the program.")
+	}
+	t := s.table(fmt.Sprintf("kill -9 of the primary of three, under load, %d times: until the first write that the next one acknowledges", b.rounds),
+		"servers", "replication", "controller", "rounds", "median s", "p99 s", "worst s", "acknowledged", "lost", "second writers")
+	for _, row := range failoverRows {
+		for _, peer := range []string{"Risso", "orchestrator"} {
+			if peer == "orchestrator" && orchestrator == "" {
+				continue
+			}
+			replication := "asynchronous"
+			if row.semi {
+				replication = "semi-synchronous"
+			}
+			say("failover: %s, %s, %s", row.server, replication, peer)
+			c, err := b.killRow(ctx, fmt.Sprintf("%s-%t-%s", row.server, row.semi, peer), row.server, row.semi, peer, orchestrator)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if c == nil || len(c.Events) == 0 {
+				s.note("%s, %s, %s: no round was possible: %v", row.server, replication, peer, err)
+				continue
+			}
+			if err != nil {
+				s.note("%s, %s, %s: ended after %d of %d rounds: %v", row.server, replication, peer, len(c.Events), b.rounds, err)
+			}
+			var took []float64
+			for _, e := range c.Events {
+				took = append(took, e.Outage.For.Seconds())
+			}
+			t.row(row.server, replication, peer, strconv.Itoa(len(took)), figure(median(took)), figure(quantile(took, 0.99)), figure(quantile(took, 1)),
+				strconv.Itoa(c.Totals.Acknowledged), strconv.Itoa(c.Totals.Lost), strconv.Itoa(c.Totals.Doubles))
+			key := fmt.Sprintf("%s_%t_%s", row.server, row.semi, strings.ToLower(peer))
+			s.Figures[key+"_median"], s.Figures[key+"_p99"], s.Figures[key+"_lost"] = median(took), quantile(took, 0.99), float64(c.Totals.Lost)
+			if peer == "Risso" {
+				s.below(row.server+", "+replication+": median", median(took), killMedian, " s")
+				s.below(row.server+", "+replication+": 99th percentile", quantile(took, 0.99), killWorst, " s")
+			}
+			if peer == "Risso" && row.semi {
+				s.below(row.server+", "+replication+": acknowledged writes lost", float64(c.Totals.Lost), 1, "")
+			}
+		}
+	}
+	return nil
+}
+
+// killRow kills the primary of fresh servers again and again. The certificate is of the rounds until an error.
+func (b *bench) killRow(ctx context.Context, name, server string, semi bool, peer, orchestrator string) (*chaos.Certificate, error) {
+	dir := filepath.Join(b.work, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: server, Replicas: 2, SemiSync: semi, Alone: peer != "Risso", Say: func(string) {}})
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		if err := lab.Close(clean, false); err != nil {
+			say("failover: %v", err)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	var cluster chaos.Cluster = lab
+	if peer == "orchestrator" {
+		if cluster, err = newOrchestrated(ctx, lab, orchestrator, semi); err != nil {
+			return nil, err
+		}
+	}
+	names, err := lab.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "ledger.jsonl")
+	book, err := ledger.Create(path, "bench", lab.Members())
+	if err != nil {
+		return nil, err
+	}
+	faults := chaos.Plan(1, []chaos.Kind{chaos.Kill}, b.rounds)
+	for i := range faults {
+		faults[i].Least = time.Second
+	}
+	r := chaos.Run{Cluster: cluster, Faults: faults, Book: book, Writers: 8, Pause: 5 * time.Millisecond, Limit: time.Minute, Settle: 3 * time.Minute, Say: func(text string) { say("failover: %s", strings.TrimSpace(text)) },
+		Journal: func(string, chaos.Fault, string) error { return nil }, GoOn: true, Failover: true}
+	rerr := r.Do(ctx, 1, names, nil)
+	if err := book.Close(); err != nil {
+		return nil, err
+	}
+	again, _, err := ledger.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := chaos.Judge(again)
+	return c, errors.Join(rerr, err)
+}
+
+// orchestrated is the same servers with orchestrator as the controller. What it leaves to people is done for it: a primary that was killed is filled again and follows the
+// new one, and the new one waits for acknowledgements if the old one did.
+type orchestrated struct {
+	*chaos.Lab
+	place   sandbox.Place
+	address string
+	semi    bool
+}
+
+// newOrchestrated starts orchestrator, with the shortest intervals that it has, and waits until it knows all servers.
+func newOrchestrated(ctx context.Context, lab *chaos.Lab, program string, semi bool) (*orchestrated, error) {
+	place, err := lab.Sandbox.Network.Place(sandbox.Control)
+	if err != nil {
+		return nil, err
+	}
+	o := &orchestrated{Lab: lab, place: place, address: place.Address + ":3000", semi: semi}
+	password, err := lab.Sandbox.Password()
+	if err != nil {
+		return nil, err
+	}
+	primary := lab.Sandbox.Primary()
+	at := filepath.Join(lab.Dir, "primary") // clients read it: the hook writes it as soon as orchestrator has a new primary
+	if err := os.WriteFile(at, fmt.Appendf(nil, "%s:%d\n", primary.Host, primary.Port), 0o600); err != nil {
+		return nil, err
+	}
+	config := filepath.Join(lab.Dir, "orchestrator.json")
+	text, err := json.Marshal(map[string]any{
+		"ListenAddress": o.address, "MySQLTopologyUser": lab.Sandbox.User, "MySQLTopologyPassword": password,
+		"BackendDB": "sqlite", "SQLite3DataFile": filepath.Join(lab.Dir, "orchestrator.sqlite3"),
+		"HostnameResolveMethod": "none", "MySQLHostnameResolveMethod": "", "DiscoverByShowSlaveHosts": false, "InstancePollSeconds": 1, "MySQLConnectTimeoutSeconds": 1,
+		"RecoverMasterClusterFilters": []string{"*"}, "RecoverIntermediateMasterClusterFilters": []string{"*"}, "RecoveryPeriodBlockSeconds": 1,
+		"ApplyMySQLPromotionAfterMasterFailover": true, "FailureDetectionPeriodBlockMinutes": 1,
+		"PostMasterFailoverProcesses": []string{"echo {successorHost}:{successorPort} > " + at},
+	})
+	if err == nil {
+		err = os.WriteFile(config, text, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	lab.Where = func(context.Context) (ledger.Server, error) {
+		b, err := os.ReadFile(at)
+		return ledger.Server{Address: strings.TrimSpace(string(b))}, err
+	}
+	p := &chaos.Process{Title: "orchestrator", Args: []string{program, "--config=" + config, "http"}, Place: place, Log: filepath.Join(lab.Dir, "orchestrator.log"), Ready: o.known}
+	lab.Controllers = []chaos.Controller{p}
+	return o, p.Start(ctx)
+}
+
+// known tells orchestrator of all servers until it has seen each of them replicate.
+func (o *orchestrated) known(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, errors.New("orchestrator does not know all servers after 90 s"))
+	defer cancel()
+	last := ""
+	for ctx.Err() == nil {
+		seen := 0
+		for _, n := range o.Sandbox.Nodes {
+			text, err := o.get(ctx, fmt.Sprintf("/api/discover/%s/%d", n.Host, n.Port))
+			if err == nil && strings.Contains(text, `"Code":"OK"`) {
+				seen++
+			} else {
+				last = fmt.Sprint(text, err)
+			}
+		}
+		if seen == len(o.Sandbox.Nodes) {
+			return delay.For(ctx, 3*time.Second) // it looks at each of them again
+		}
+		_ = delay.For(ctx, time.Second)
+	}
+	return fmt.Errorf("%w: %.300s", context.Cause(ctx), last)
+}
+
+// get asks orchestrator's API.
+func (o *orchestrated) get(ctx context.Context, path string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.address+path, nil)
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: o.place.Dial, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// Heal is what a person does after orchestrator has failed over.
+func (o *orchestrated) Heal(ctx context.Context, _ chaos.Fault, target string) error {
+	s, err := o.Find(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := o.Sandbox.Node(target)
+	if err != nil {
+		return err
+	}
+	primary, err := o.Sandbox.Node(s.Name)
+	if err != nil {
+		return err
+	}
+	if n == primary {
+		return errors.New("orchestrator has not failed over")
+	}
+	if err := n.Reseed(ctx, primary); err != nil {
+		return err
+	}
+	if o.semi {
+		if err := primary.WaitForReplicas(ctx); err != nil {
+			return err
+		}
+	}
+	return o.known(ctx)
+}
+
+// Tend has nothing left to do.
+func (*orchestrated) Tend(context.Context) ([]string, error) { return nil, nil }
