@@ -42,7 +42,8 @@ func TestFailoverAuto(t *testing.T) {
 		q.full(s, first)
 		q.whole()
 
-		// Killed amid a failover: the next one finishes it.
+		// Killed amid a failover: the next one finishes it. Risso has asked the primary meanwhile whether it waits for replicas.
+		q.stays(first)
 		release := q.hold(one, two)
 		q.mustWrite(5)
 		if err := first.Kill(syscall.SIGKILL); err != nil {
