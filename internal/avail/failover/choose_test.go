@@ -285,8 +285,9 @@ func TestReceipt(t *testing.T) {
 			handed("")(j, s)
 			s.node("a").Seen = false
 		}, want: failover.PerhapsLost, words: "could not be asked"},
-		{what: "asynchronous", with: func(*failover.Journal, *scene) {}, want: failover.NothingToLose, words: "asynchronous"},
-		{what: "semi-sync with a time-out", with: func(j *failover.Journal, _ *scene) { j.Known.SemiSync = true }, want: failover.NothingToLose, words: "fall back"},
+		{what: "it never told", with: func(*failover.Journal, *scene) {}, want: failover.NothingToLose, words: "not known whether it waited"},
+		{what: "asynchronous", with: func(j *failover.Journal, _ *scene) { j.Known.Told = true }, want: failover.NothingToLose, words: "asynchronous"},
+		{what: "semi-sync with a time-out", with: func(j *failover.Journal, _ *scene) { j.Known.Told, j.Known.SemiSync = true, true }, want: failover.NothingToLose, words: "fall back"},
 		{what: "one of three acknowledges: all three are needed", with: lossless(1, "b", "c", "d"), want: failover.NothingLost, words: "zero"},
 		{what: "one of three, and one is not seen", with: func(j *failover.Journal, s *scene) {
 			lossless(1, "b", "c", "d")(j, s)

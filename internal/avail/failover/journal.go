@@ -56,6 +56,7 @@ type Known struct {
 	UUID     string    `json:"server_uuid,omitempty"`
 	ServerID string    `json:"server_id,omitempty"`
 	Executed string    `json:"executed,omitempty"`  // gtid_executed; of MariaDB gtid_binlog_state
+	Told     bool      `json:"told,omitempty"`      // it told whether it waits for replicas; else the rest is not known
 	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int       `json:"wait_for,omitempty"`

@@ -87,7 +87,10 @@ func proven(j *Journal) (Verdict, string) {
 	k := j.Known
 	if !k.Lossless {
 		why := "replication was asynchronous"
-		if k.SemiSync {
+		switch {
+		case !k.Told:
+			why = "it is not known whether it waited for replicas"
+		case k.SemiSync:
 			why = "semi-sync could fall back to asynchronous"
 		}
 		return NothingToLose, "all that " + j.Old + " had when it was last seen" + since + " is there; what it may have written after that is not known, as " + why

@@ -50,7 +50,7 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		return failover.Known{Name: name} // one that told a part of it would seem not to wait for replicas
 	}
 	n := &t.Nodes[i]
-	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor}
+	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor}
 	if n.GTID.ByDomain {
 		k.Executed = n.GTID.State
 	}

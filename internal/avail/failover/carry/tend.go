@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -97,6 +96,9 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
 	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
 	errant, count := beyond(n, primary)
+	if len(n.Channels) == 1 && m.Status != group.Faulty { // it may be ahead by what the primary has not told its client yet, also by way of another member
+		errant, count = foreign(n, primary)
+	}
 	one := func(what, errant string) []chore {
 		return []chore{{member: m.Name, what: what, errant: errant, count: count, node: n}}
 	}
@@ -119,6 +121,22 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 
 // beyond are the transactions, and how many, that a member has and the primary, which was asked later, has not.
 func beyond(n, primary *topology.Node) (string, uint64) {
+	e := extra(n, primary)
+	return e.String(), e.Count()
+}
+
+// foreign are those of them that do not come from the primary itself: that is ahead of its own replicas, and they of it, for moments only.
+func foreign(n, primary *topology.Node) (string, uint64) {
+	_, e := extra(n, primary).Split(func(uuid string, server uint32) bool {
+		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && fmt.Sprint(server) == primary.ServerID
+	})
+	if e.Empty() {
+		return "", 0
+	}
+	return e.String(), e.Count()
+}
+
+func extra(n, primary *topology.Node) mysql.Errant {
 	mine, theirs := n.GTID.Executed, primary.GTID.Executed
 	if n.GTID.ByDomain {
 		mine, theirs = n.GTID.State, primary.GTID.State
@@ -128,16 +146,9 @@ func beyond(n, primary *topology.Node) (string, uint64) {
 	}
 	e, err := mysql.ErrantTransactions(mine, theirs)
 	if err != nil {
-		return "", 0
+		return mysql.Errant{}
 	}
-	// A transaction of the primary for which it still waits for replicas is theirs before it is its own.
-	_, own := e.Split(func(uuid string, server uint32) bool {
-		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && strconv.FormatUint(uint64(server), 10) == primary.ServerID
-	})
-	if own.Empty() {
-		return "", 0
-	}
-	return own.String(), own.Count()
+	return e
 }
 
 // chore does one.
