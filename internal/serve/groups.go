@@ -61,3 +61,16 @@ func member(list []config.Watched, group, name string, t mysql.Target) config.Wa
 	}
 	return config.Watched{Instance: fleet.Instance{ID: fleet.Slug(name), Name: name, Kind: fleet.KindServer, Address: t.Address(), Group: group}, Target: t}
 }
+
+// groupFound tells what is wrong with groups: of the server that is the primary, by its address, and of no other.
+func (w *watch) groupFound(servers []config.Watched) func(address, group string, findings []fleet.Finding) {
+	return func(address, group string, findings []fleet.Finding) {
+		for _, s := range servers {
+			if s.Target.Address() == address {
+				w.board.Note(s.Instance.ID, "group "+group, findings)
+			} else if s.Instance.Group == group {
+				w.board.Note(s.Instance.ID, "group "+group, nil)
+			}
+		}
+	}
+}

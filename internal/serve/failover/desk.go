@@ -24,7 +24,8 @@ type Options struct {
 	Leader func() bool    // this controller may act
 	Hooks  *publish.Hooks // run when something happens; nil: there are none
 	Event  func(fleet.Event)
-	Found  func(group string, members map[string]string, findings []fleet.Finding) // takes what is wrong with a group, and the addresses of its members by name
+	// Found takes what is wrong with a group, and the address of its primary; nil: nobody does.
+	Found  func(address, group string, findings []fleet.Finding)
 	Logger *slog.Logger
 }
 

@@ -12,7 +12,8 @@ const tendEvery = 2 * time.Second
 
 // standing is what the watcher remembers of what it did.
 type standing struct {
-	tried time.Time // when a failover was tried last
+	tried time.Time       // when a failover was tried last
+	seen  *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 }
 
 // tend looks after a group: what was cut off is brought to its end, members that came back replicate again, the primary takes writes.
@@ -29,15 +30,20 @@ func (w *watcher) tend(ctx context.Context) result {
 		r.err = err
 		return r
 	}
-	did, known, err := c.Tend(ctx, w.g.Name, w.d.Auto && w.g.Policy.Automatic)
+	did, seen, err := c.Tend(ctx, w.g.Name, w.d.Auto && w.g.Policy.Automatic)
 	r.err = err
 	r.tell = func() {
 		for _, text := range did {
 			w.event(0, text)
 		}
-		if known.Name == w.primary && known.Executed != "" {
-			w.known = known
+		if seen == nil || seen.Old != w.primary {
+			return
 		}
+		if seen.Alive && seen.Known.Executed != "" {
+			w.known = seen.Known
+		}
+		w.state.seen = seen
+		w.find()
 	}
 	return r
 }

@@ -248,6 +248,7 @@ func (w *watcher) judge(ctx context.Context) {
 	}
 	if w.belief.State != before.State {
 		w.tell(before)
+		w.find()
 	}
 	if w.busy || !w.d.Leader() || ctx.Err() != nil {
 		return

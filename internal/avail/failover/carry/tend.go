@@ -25,23 +25,22 @@ type chore struct {
 }
 
 // Tend looks after a group whose primary lives: the primary takes writes and nobody else; members that came back are compared with it, and replicate from it, or stay
-// FAULTY with the transactions that only they have. Unless act, it only looks. It says what was done, and what the primary tells of itself.
-func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string, known failover.Known, err error) {
+// FAULTY with the transactions that only they have. Unless act, it only looks. It says what was done, and what was seen.
+func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string, seen *Forecast, err error) {
 	g, err := c.Room.Group(ctx, name)
 	if err != nil {
-		return nil, known, err
+		return nil, nil, err
 	}
 	t, err := c.Look(ctx, g)
 	if err != nil {
-		return nil, known, err
+		return nil, nil, err
 	}
-	i := g.Primary()
-	if i < 0 {
-		return nil, known, nil
+	if g.Primary() < 0 {
+		return nil, nil, nil
 	}
-	known = KnownOf(g, t, g.Members[i].Name)
+	seen = forecast(g, t, Asked{Group: name})
 	if !act || len(chores(g, t)) == 0 {
-		return nil, known, nil
+		return nil, seen, nil
 	}
 	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
 		targets, access, err := c.targets(ctx, g)
@@ -62,7 +61,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		}
 		return failed
 	})
-	return did, known, err
+	return did, seen, err
 }
 
 // chores are what a group needs, as its members stand. It changes nothing.

@@ -1,0 +1,52 @@
+package failover
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// find tells what is wrong with the group: of its primary, by the address of that.
+func (w *watcher) find() {
+	i := w.g.Primary()
+	if w.d.Found == nil || i < 0 {
+		return
+	}
+	w.d.Found(w.g.Members[i].Address, w.g.Name, findings(w.g, w.belief, w.state, w.d.Auto && w.g.Policy.Automatic))
+}
+
+// findings are what is wrong with a group. It is pure.
+func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []fleet.Finding) {
+	add := func(id, subject string, severity fleet.Severity, what, why, remedy string) {
+		list = append(list, fleet.Finding{ID: id, Subject: subject, Severity: severity, Trouble: fleet.Trouble{What: what, Why: why, Remedy: remedy}})
+	}
+	if b.State == failover.Dead && !auto {
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody fails over", "risso serve was not asked to fail "+g.Name+" over", "risso failover --group "+g.Name)
+	}
+	if f := s.seen; f != nil && f.Alive && f.Choice.Winner == "" {
+		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody could follow the primary of "+g.Name+", if it died now", reasons(f.Choice), "risso group health "+g.Name)
+	}
+	for _, m := range g.Members {
+		if m.Status != group.Faulty {
+			continue
+		}
+		remedy := "risso group set-status " + g.Name + " " + fleet.ShellWord(m.Name) + " SPARE"
+		if m.Errant != "" {
+			remedy = "risso gtid errant"
+		}
+		add("failover.member", m.Name, fleet.SeverityWarning, fmt.Sprintf("%s is FAULTY in %s, and gets nothing", m.Name, g.Name), m.Fault, remedy)
+	}
+	return list
+}
+
+// reasons are the first reasons against each candidate, in words.
+func reasons(c failover.Choice) string {
+	var words []string
+	for _, r := range c.Refused {
+		words = append(words, r.Why)
+	}
+	return strings.Join(words, "; ")
+}
