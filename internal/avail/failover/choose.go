@@ -211,7 +211,9 @@ func (ch *chooser) settings(c *Candidate, n *topology.Node, no func(code, remedy
 func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy, format string, args ...any)) {
 	switch len(n.Channels) {
 	case 0:
-		no("no_replica", "", "it does not replicate")
+		if ch.Old != "" { // where there is no primary it may be the one that was demoted
+			no("no_replica", "", "it does not replicate")
+		}
 		return
 	case 1:
 	default:

@@ -65,24 +65,26 @@ type Known struct {
 
 // Journal is what is done to replace a primary. It is written down before each step.
 type Journal struct {
-	Group     string         `json:"group"`
-	Epoch     uint64         `json:"epoch"`
-	Kind      Kind           `json:"kind"`
-	Stage     Stage          `json:"stage"`
-	By        string         `json:"by"`                // who asked for it
-	Automatic bool           `json:"automatic"`         // nobody did
-	Because   string         `json:"because,omitempty"` // what was seen
-	Old       string         `json:"old"`
-	New       string         `json:"new,omitempty"`
-	Began     time.Time      `json:"began"`
-	Ended     time.Time      `json:"ended,omitzero"`
-	Blocked   time.Time      `json:"blocked,omitzero"` // since when nobody took writes
-	Opened    time.Time      `json:"opened,omitzero"`  // since when the new primary does
-	Before    map[string]Was `json:"before"`           // by server
-	Known     Known          `json:"known"`
-	Steps     []Entry        `json:"steps"`
-	Problem   string         `json:"problem,omitempty"`
-	Receipt   *Receipt       `json:"receipt,omitempty"`
+	Group     string `json:"group"`
+	Epoch     uint64 `json:"epoch"`
+	Kind      Kind   `json:"kind"`
+	Stage     Stage  `json:"stage"`
+	By        string `json:"by"`                // who asked for it
+	Automatic bool   `json:"automatic"`         // nobody did
+	Because   string `json:"because,omitempty"` // what was seen
+	// AcceptLoss says that a known loss does not refuse it.
+	AcceptLoss bool           `json:"accept_loss,omitempty"`
+	Old        string         `json:"old"`
+	New        string         `json:"new,omitempty"`
+	Began      time.Time      `json:"began"`
+	Ended      time.Time      `json:"ended,omitzero"`
+	Blocked    time.Time      `json:"blocked,omitzero"` // since when nobody took writes
+	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
+	Before     map[string]Was `json:"before"`           // by server
+	Known      Known          `json:"known"`
+	Steps      []Entry        `json:"steps"`
+	Problem    string         `json:"problem,omitempty"`
+	Receipt    *Receipt       `json:"receipt,omitempty"`
 }
 
 // Final reports whether it was brought to an end.

@@ -182,6 +182,8 @@ func answers() []answer {
 		{"group add", "", reflect.TypeFor[group.Answer]()},
 		{"group deactivate", "", reflect.TypeFor[group.Answer]()},
 		{"group health", "", reflect.TypeFor[group.HealthAnswer]()},
+		{"group demote", "", reflect.TypeFor[group.Answer]()},
+		{"group promote", "", reflect.TypeFor[group.Answer]()},
 		{"group prepare", "", reflect.TypeFor[group.PrepareAnswer]()},
 		{"group show", "", reflect.TypeFor[group.Answer]()},
 		{"shard add", "", reflect.TypeFor[clishard.Answer]()},

@@ -33,7 +33,7 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 		if i := g.Primary(); i >= 0 {
 			old = g.Members[i].Name
 		}
-		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, Old: old, New: a.To,
+		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, AcceptLoss: a.AcceptLoss, Old: old, New: a.To,
 			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
 		if !a.Since.IsZero() {
 			j.Blocked = a.Since.UTC()

@@ -47,7 +47,7 @@ func (r *run) resume(ctx context.Context) error {
 
 // failoverAgain does a failover again that had not promoted anybody. One who was named stays named.
 func (r *run) failoverAgain(ctx context.Context) error {
-	a := Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known}
+	a := Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known, AcceptLoss: r.j.AcceptLoss}
 	if !r.j.Automatic && r.j.Stage != failover.Promoting {
 		a.To = r.j.New
 	}
@@ -88,8 +88,8 @@ func (r *run) promoteAgain(ctx context.Context) error {
 	}
 	n, err := r.node(ctx, r.j.New)
 	if err != nil {
-		if r.j.Kind == failover.Switchover {
-			return r.finish(ctx, failover.Failed, err)
+		if r.j.Kind == failover.Switchover { // it may take writes: until it is known, nobody else does, and the journal stays as it is
+			return fmt.Errorf("%w: %s may be the primary already, and cannot be asked: %w", ErrSurprise, r.j.New, err)
 		}
 		return r.failoverAgain(ctx)
 	}

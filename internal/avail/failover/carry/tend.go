@@ -43,6 +43,9 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		return nil, seen, nil
 	}
 	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
+		if g.Primary() < 0 { // it was demoted meanwhile
+			return nil
+		}
 		targets, access, err := c.targets(ctx, g)
 		if err != nil {
 			return err

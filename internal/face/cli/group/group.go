@@ -45,7 +45,7 @@ with the accounts by which their servers are reached.`,
   risso group show shop
   risso group set-status shop db2 SPARE`,
 	}
-	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s))
+	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s), newPromote(s), newDemote(s))
 	return cmd
 }
 

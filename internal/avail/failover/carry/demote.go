@@ -1,0 +1,50 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/fault"
+)
+
+// Demote lets a group have no primary: the one that it has takes no writes any more, until one is promoted. It says how certain that is.
+func (c *Carrier) Demote(ctx context.Context, name string) (words string, err error) {
+	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
+		i := g.Primary()
+		if i < 0 {
+			return fault.New(fault.Failed, "risso group promote "+name, fmt.Errorf("demote: %w: %s has no primary", ErrRefused, name))
+		}
+		if err := c.waits(ctx, name); err != nil {
+			return err
+		}
+		targets, access, err := c.targets(ctx, g)
+		if err != nil {
+			return err
+		}
+		was := g.Members[i].Name
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}}
+		defer r.close()
+		res, err := r.shut(ctx, fence.Options{Limit: c.Limits.Stop, Grace: grace})
+		if err != nil {
+			return err
+		}
+		_, err = c.Room.Change(ctx, name, func(g *group.Group) error {
+			if g.Lease.Holder != c.Holder {
+				return ErrLost
+			}
+			if i := g.Find(was); i >= 0 {
+				g.Members[i].Status, g.Members[i].Since = group.Secondary, time.Now().UTC()
+			}
+			g.Epoch, g.Since = g.Lease.Epoch, time.Now().UTC()
+			return nil
+		})
+		words = res.Words()
+		return err
+	})
+	return words, err
+}
