@@ -47,17 +47,17 @@ func Squarify(weights []float64, in Box) []Box {
 // lay puts a row along the shorter side of a rectangle, and returns what is left of that.
 func lay(weights []float64, out []Box, in Box, sum, scale float64) Box {
 	if in.W >= in.H {
-		thick, y := sum/in.H, in.Y
+		thick, y := min(sum/in.H, in.W), in.Y // what is left of the sides is rounded
 		for i, w := range weights {
-			h := max(w, 0) * scale / thick
+			h := max(w, 0) * scale / sum * in.H
 			out[i] = Box{in.X, y, thick, h}
 			y += h
 		}
 		return Box{in.X + thick, in.Y, max(in.W-thick, 0), in.H}
 	}
-	thick, x := sum/in.W, in.X
+	thick, x := min(sum/in.W, in.H), in.X
 	for i, w := range weights {
-		width := max(w, 0) * scale / thick
+		width := max(w, 0) * scale / sum * in.W
 		out[i] = Box{x, in.Y, width, thick}
 		x += width
 	}
