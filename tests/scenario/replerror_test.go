@@ -82,8 +82,9 @@ func TestErrorAfterError(t *testing.T) {
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "r="+replica.DSN)
 		r.awaitTicks(t, "r", 3)
 		execSQL(t, replica, "SET SESSION sql_log_bin = 0; DROP TABLE t.a, t.b")
-		execSQL(t, primary, "INSERT INTO t.a VALUES (1); INSERT INTO t.b VALUES (1)")
+		execSQL(t, primary, "INSERT INTO t.a VALUES (1)")
 		first := r.awaitFinding(t, "r", "repl.stopped", func(f state.FindingRecord) bool { return strings.Contains(f.Worst.What, "t.a") })
+		execSQL(t, primary, "INSERT INTO t.b VALUES (1)") // not before: of two that are applied at once either may fail first
 		execSQL(t, replica, first.Worst.Remedy)
 		second := r.awaitFinding(t, "r", "repl.stopped", func(f state.FindingRecord) bool {
 			return f.Ended.IsZero() && strings.Contains(f.Worst.What, "t.b")
