@@ -45,6 +45,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^risso (controller|state) `, "a machine of its own, and what the reader has in the data folder: tests/scenario runs them"},
 	{`--reach`, "addresses that only the reader's network has"},
 	{`^risso user |token create .*--user|audit actions --who`, "a user of the reader's, and a password: TestAccess runs them"},
+	{`^risso (group|switchover|failover|receipt)\b`, "a group of three servers: TestFailoverByHand and TestJSONAnswers run them"},
 	{`^risso shard `, "two groups of servers: TestShard runs them"},
 	{`^risso chaos`, "minutes of faults, or a group that may be broken: the command's own test runs it"},
 	{`…`, "an ellipsis"},

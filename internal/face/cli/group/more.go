@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
 )
 
@@ -109,6 +110,13 @@ func newAdd(s screen.Streams) *cobra.Command {
 			list, err := servers.Watched()
 			if err != nil {
 				return err
+			}
+			for _, w := range list { // before anything is said of the group
+				conn, err := mysql.Connect(cmd.Context(), w.Target, nil)
+				if err != nil {
+					return err
+				}
+				conn.Close()
 			}
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				var g *group.Group
