@@ -47,6 +47,13 @@ func TestInterrupted(t *testing.T) {
 func (s *servers) cut(k int, amid bool) (*repoint.Move, error) {
 	s.t.Helper()
 	m, err := s.prepare(2, 1)
+	for range 20 { // a server that answers late, as the machine is busy, was not seen
+		if !errors.Is(err, repoint.ErrRefused) {
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+		m, err = s.prepare(2, 1)
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -113,6 +113,9 @@ func (s *server) do(ctx context.Context, statement string) error {
 	if mysql.ClassOf(err) == mysql.ClassPrivilege {
 		err = fleet.WithRemedy(err, s.c.Server.Grant(s.c.Server.ReplicaAdmin()))
 	}
+	if cause := context.Cause(ctx); cause != nil && !mysql.Answered(err) && !errors.Is(err, cause) { // the driver only says that the connection broke
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
 	return fmt.Errorf("%s on %s: %w", statement, s.name, err)
 }
 
