@@ -104,10 +104,9 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 	hup := hearHangup()
-	if err := os.MkdirAll(set.Data, 0o700); err != nil {
-		return FolderFailure(set.Data, fmt.Errorf("data folder: %w", err))
+	if err := makeData(out, set.Data); err != nil {
+		return err
 	}
-	home.WarnOfOwner(out, set.Data)
 	ln, err := Listen(ctx, set.Listen)
 	if err != nil {
 		return err
@@ -170,12 +169,8 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	})
 	g.Go(func() error { return w.moments.Run(mctx) })
 	g.Go(func() error { return face(gctx, ln, parts) })
-	g.Go(func() error { return parts.Health.Run(gctx) })
-	g.Go(func() error { return parts.Alerts.Run(gctx) })
+	parts.keepRunning(gctx, g)
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
-	g.Go(func() error { return parts.Topology.Run(gctx) })
-	g.Go(func() error { return parts.Groups.Run(gctx) })
-	g.Go(func() error { return parts.Publishing.Run(gctx) })
 	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts.Store) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
@@ -186,6 +181,22 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	fmt.Fprintf(out, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.Servers), "server"), set.Data)
 	return inOrder(ctx, g.Wait())
+}
+
+// makeData makes the data folder.
+func makeData(out io.Writer, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return FolderFailure(dir, fmt.Errorf("data folder: %w", err))
+	}
+	home.WarnOfOwner(out, dir)
+	return nil
+}
+
+// keepRunning starts the parts that need nothing but themselves.
+func (p *Parts) keepRunning(ctx context.Context, g *errgroup.Group) {
+	for _, run := range []func(context.Context) error{p.Health.Run, p.Alerts.Run, p.Topology.Run, p.Groups.Run, p.Publishing.Run} {
+		g.Go(func() error { return run(ctx) })
+	}
 }
 
 // openNumbers opens the store of metrics.
