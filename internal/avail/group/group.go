@@ -144,7 +144,10 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 		return nil
 	case to == Primary:
 		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to "+m.Name, fmt.Errorf("%s to PRIMARY: %w; a primary is made by a switchover or a failover", m.Name, ErrStatus))
-	case m.Status == Primary && to != Faulty:
+	case m.Status == Primary && to == Faulty: // it would go on to take writes
+		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" if it lives, risso failover --group "+g.Name+" if it is dead; risso group demote "+g.Name+" leaves the group without a primary",
+			fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
+	case m.Status == Primary:
 		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to another server", fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
