@@ -215,6 +215,30 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	return nil
 }
 
+// mostWeight bounds weights.
+const mostWeight = 1000
+
+// CheckWeight refuses what is no weight.
+func CheckWeight(w float64) error {
+	if !(w >= 0 && w <= mostWeight) {
+		return fault.Usagef("%g is no weight: a number from 0 to %d", w, mostWeight)
+	}
+	return nil
+}
+
+// SetWeight gives a member a share of the reads.
+func (g *Group) SetWeight(name string, w float64) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", name, ErrNone))
+	}
+	if err := CheckWeight(w); err != nil {
+		return err
+	}
+	g.Members[i].Weight = w
+	return nil
+}
+
 // Promoted makes a member the primary. What was it becomes old, FAULTY or SECONDARY.
 func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now time.Time) error {
 	i := g.Find(name)
