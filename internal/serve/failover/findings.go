@@ -35,7 +35,7 @@ func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []
 		}
 		remedy := "risso group set-status " + g.Name + " " + fleet.ShellWord(m.Name) + " SPARE"
 		if m.Errant != "" {
-			remedy = "risso gtid errant"
+			remedy = "risso receipt --group " + g.Name
 		}
 		add("failover.member", m.Name, fleet.SeverityWarning, fmt.Sprintf("%s is FAULTY in %s, and gets nothing", m.Name, g.Name), m.Fault, remedy)
 	}
