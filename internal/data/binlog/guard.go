@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -319,6 +320,9 @@ func shownBytes(b []byte) string {
 		return "NULL"
 	case !utf8.Valid(b):
 		return fmt.Sprintf("X'%.60X'", b)
+	}
+	if _, err := strconv.ParseFloat(string(b), 64); err == nil {
+		return oneline.Cut(oneline.Of(string(b)), 60)
 	}
 	return oneline.Cut(mysql.Literal(oneline.Of(string(b))), 60)
 }
