@@ -38,6 +38,7 @@ func Codes() []Code {
 		{"split_brain", "change", "two members each have transactions that the other lacks", "see what they changed with `risso gtid errant`, and name one: `risso failover --to NODE`, with `--accept-loss` if the policy is lossless"},
 		{"behind", "change", "in a switchover the new primary would have more than 10,000 transactions to apply while nobody can write", "wait, or `risso lag`"},
 		{"not_receiving", "change", "in a switchover the new primary does not receive from the old one", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},
+		{"events", "change", "in a switchover the new primary could not run the events of the old one", "start it without `event_scheduler = DISABLED`, or name it with `--to`"},
 		{"read_only", "change", "in a switchover the primary takes no writes", "`risso group show`; `risso serve --failover auto` opens it"},
 		{"replicates", "change", "in a switchover the primary replicates itself", "stop and reset its channel"},
 		{"replication_account", "change, group", "the account by which members replicate is not let in, or may not replicate", "the GRANT that is printed, or another `--replication-user`"},

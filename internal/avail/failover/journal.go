@@ -2,7 +2,12 @@
 // It is pure; package carry does what is decided.
 package failover
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/group"
+)
 
 // Kind is how a primary is replaced.
 type Kind string
@@ -82,9 +87,41 @@ type Journal struct {
 	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
 	Before     map[string]Was `json:"before"`           // by server
 	Known      Known          `json:"known"`
+	Events     *group.Events  `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
+	WaitFor    int            `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that
+	Notes      []string       `json:"notes,omitempty"`    // what is not as it was
+	Verified   *Verified      `json:"verified,omitempty"` // nil: it did not come so far
 	Steps      []Entry        `json:"steps"`
 	Problem    string         `json:"problem,omitempty"`
 	Receipt    *Receipt       `json:"receipt,omitempty"`
+}
+
+// Verified says whether the new primary takes writes the way clients go, and where these arrive.
+type Verified struct {
+	Written bool     `json:"written"`           // a row was written
+	Not     string   `json:"not,omitempty"`     // why none was
+	Arrived []string `json:"arrived,omitempty"` // members that have applied it; if nothing was written, that receive from the new primary
+	Missing []string `json:"missing,omitempty"` // the others, and why
+}
+
+// Words are it in a sentence.
+func (v *Verified) Words() string {
+	words := "verified: a row was written"
+	if !v.Written {
+		words = "not verified by a write: " + v.Not
+	}
+	switch {
+	case v.Written && len(v.Arrived) > 0:
+		words += ", and arrived at " + strings.Join(v.Arrived, ", ")
+	case len(v.Arrived) > 0:
+		words += "; " + strings.Join(v.Arrived, ", ") + " replicate from it"
+	case v.Written:
+		words += ", and arrived nowhere else"
+	}
+	if len(v.Missing) > 0 {
+		words += "; not seen at " + strings.Join(v.Missing, ", ")
+	}
+	return words
 }
 
 // Final reports whether it was brought to an end.
@@ -105,6 +142,9 @@ type Receipt struct {
 	Lost    string `json:"lost,omitempty"`
 	Count   uint64 `json:"lost_count"`
 	Checked string `json:"checked"` // against what: the old primary itself, or what was last seen of it
+	// Verified says whether the new primary takes writes, and where these arrive; nil: it did not come so far.
+	Verified *Verified `json:"verified,omitempty"`
+	Notes    []string  `json:"notes,omitempty"` // what is not as it was
 }
 
 // Verdict is how sure it is that nothing was lost.

@@ -13,7 +13,7 @@ import (
 
 // NewReceipt says what a change of the primary cost, by what was known of the old one and what the members have now.
 func NewReceipt(j *Journal, t *topology.Topology) Receipt {
-	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New}
+	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New, Verified: j.Verified, Notes: j.Notes}
 	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
 		r.Outage = j.Opened.Sub(j.Blocked)
 	}
@@ -123,4 +123,13 @@ func Amend(r *Receipt, errant string, count uint64, save func() error) error {
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
 	}
 	return save()
+}
+
+// More are lines beside the words: whether the new primary was verified, and what is not as it was.
+func (r *Receipt) More() []string {
+	var list []string
+	if r.Verified != nil {
+		list = append(list, r.Verified.Words())
+	}
+	return append(list, r.Notes...)
 }

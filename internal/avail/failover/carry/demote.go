@@ -27,6 +27,10 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 			return err
 		}
 		was := g.Members[i].Name
+		g.Events = nil // who is promoted next cannot ask it
+		if err := c.keepEvents(ctx, g, lookAt(ctx, g, targets, c.Limits.Look)); err != nil {
+			return err
+		}
 		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}}
 		defer r.close()
 		res, err := r.shut(ctx, fence.Options{Limit: c.Limits.Stop, Grace: grace})

@@ -34,7 +34,7 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 			old = g.Members[i].Name
 		}
 		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, AcceptLoss: a.AcceptLoss, Old: old, New: a.To,
-			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
+			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known, Events: g.Events}
 		if !a.Since.IsZero() {
 			j.Blocked = a.Since.UTC()
 		}
@@ -105,6 +105,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		err := r.prepare(ctx, c)
 		if err == nil {
+			r.toWait(t, c.Winner, r.j.Old)
 			return c, nil
 		}
 		if ctx.Err() != nil || a.To != "" {

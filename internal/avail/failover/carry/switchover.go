@@ -39,8 +39,10 @@ type Planned struct {
 	Choice failover.Choice
 	Plan   change.Plan // each statement, per server
 	Notes  []string
+	Events *group.Events // that the old primary runs; nil: not known
 
 	topology *topology.Topology
+	events   []string // the statements by which the new one runs them
 }
 
 // KnownOf is what a primary tells of itself, for the time when it does not any more.
@@ -101,6 +103,9 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	list = append(list, p.Choice.Refused...)
 	list = append(list, c.ready(g, t, p)...)
 	if p.Choice.Winner != "" {
+		if c.planEvents(ctx, p, targets); a.To == "" {
+			list = append(list, schedulerOff(p)...)
+		}
 		list = append(list, CheckReplication(ctx, g, targets, access.Replication, c.Limits.Look, p.Choice.Winner)...)
 	}
 	if len(list) > 0 {
@@ -155,11 +160,14 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 	step(old.Name, "writes stand still from here", os.Shut())
 	step(winner.Name, "until it has applied all of "+old.Name, "wait")
 	step(winner.Name, "", s.StopAll()...)
-	if p.Group.Policy.SemiSync {
-		step(winner.Name, "before it takes writes", "SET GLOBAL: semi-sync, AFTER_SYNC, without a time-out")
+	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name)
+	step(winner.Name, "before it takes writes", waiting...)
+	if words != "" {
+		p.Notes = append(p.Notes, words)
 	}
 	step(winner.Name, "writes go on from here", s.Open()...)
 	p.Plan = append(p.Plan, change.Step{What: "tell clients", Where: "that " + winner.Name + " is the primary"})
+	step(winner.Name, "events run there from here", p.events...)
 	m := p.Group.Members[p.Group.Find(p.Choice.Winner)]
 	for _, other := range p.Group.Members {
 		if other.Name == p.Choice.Winner || other.Status == group.Faulty {
@@ -167,6 +175,15 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 		}
 		step(other.Name, "", "replicate from "+m.Address)
 	}
+	p.Plan = append(p.Plan, verifying(p.Group, winner.Name))
+}
+
+// verifying is the step that verifies a promotion.
+func verifying(g *group.Group, winner string) change.Step {
+	if g.Policy.Unwritten {
+		return change.Step{What: "see that the others receive", Where: "from " + winner, Why: "the group's policy is that nothing is written"}
+	}
+	return change.Step{What: mysql.PrimaryRow(g.Name, max(g.Epoch, g.Lease.Epoch)+1, winner), Where: "on " + winner, Why: "and see it arrive at the others; the table is made if it is not there"}
 }
 
 // Switchover lets another member be the primary. When a step fails before that is so, the old one takes writes again.
@@ -185,13 +202,14 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 			return err
 		}
 		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Begun, By: a.By, Because: a.Because, Old: p.Old, New: p.Choice.Winner,
-			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old)}
+			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old), Events: p.Events}
 		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
 		}
 		out = &r.j.Journal
+		r.toWait(p.topology, p.Choice.Winner)
 		return r.switchover(ctx)
 	})
 	return out, err
@@ -404,6 +422,7 @@ func (r *run) conclude(ctx context.Context) error {
 	}
 	var told sync.WaitGroup // beside: a commit may wait until another member follows
 	told.Go(func() { _, _ = r.happens(ctx, publish.AfterPromotion) })
+	told.Go(func() { r.runEvents(ctx) })
 	failed := each(r.others(), func(name string) error {
 		err := r.point(ctx, name)
 		r.mu.Lock()
@@ -417,8 +436,9 @@ func (r *run) conclude(ctx context.Context) error {
 	for name, err := range failed {
 		r.words(name, "it does not follow the new primary: %v", err)
 	}
-	r.receipt(ctx)
+	r.verify(ctx, failed)
 	told.Wait()
+	r.receipt(ctx)
 	r.wellFor(ctx)
 	return r.finish(ctx, failover.Done, nil)
 }

@@ -39,6 +39,10 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		return nil, nil, nil
 	}
 	seen = forecast(g, t, Asked{Group: name})
+	seen.steps(t)
+	if err := c.keepEvents(ctx, g, t); err != nil {
+		return nil, seen, err
+	}
 	if !act || len(chores(g, t)) == 0 {
 		return nil, seen, nil
 	}

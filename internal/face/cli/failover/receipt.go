@@ -52,6 +52,9 @@ because of what; or which are, by GTID.
 				}
 				for _, rec := range a.Receipts {
 					fmt.Fprintf(c.Out, "%s  %s of %s from %s to %s, epoch %d\n  %s\n", rec.Time.Local().Format(time.DateTime), rec.Kind, rec.Group, oneline.Of(rec.Old), oneline.Of(rec.New), rec.Epoch, oneline.Of(rec.Words))
+					for _, line := range rec.More() {
+						fmt.Fprintln(c.Out, " ", oneline.Of(line))
+					}
 					if rec.Outage > 0 {
 						fmt.Fprintf(c.Out, "  nobody took writes for %s\n", digits.Span(rec.Outage))
 					}
