@@ -65,7 +65,9 @@ type Known struct {
 	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int       `json:"wait_for,omitempty"`
-	Acks     []string  `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
+	// Settings are those in which one that follows is to be like it.
+	Settings map[string]string `json:"settings,omitempty"`
+	Acks     []string          `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
 }
 
 // Journal is what is done to replace a primary. It is written down before each step.

@@ -92,7 +92,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
-		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried})
+		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
@@ -105,6 +105,9 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		err := r.prepare(ctx, c)
 		if err == nil {
+			for _, note := range c.Cautions() {
+				r.caution("%s", note)
+			}
 			r.toWait(t, c.Winner, r.j.Old)
 			return c, nil
 		}

@@ -34,12 +34,12 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets, _, err := c.targets(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	t := lookAt(ctx, g, targets, c.Limits.Look)
-	f := forecast(g, t, a)
+	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
 	c.forecastEvents(ctx, f, t, targets)
 	f.steps(t)
 	return f, nil
@@ -67,7 +67,7 @@ func (c *Carrier) forecastEvents(ctx context.Context, f *Forecast, t *topology.T
 	f.Notes = append(f.Notes, notes...)
 }
 
-func forecast(g *group.Group, t *topology.Topology, a Asked) *Forecast {
+func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]failover.Room) *Forecast {
 	f := &Forecast{Group: g, Known: a.Known}
 	if i := g.Primary(); i >= 0 {
 		f.Old = g.Members[i].Name
@@ -80,7 +80,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked) *Forecast {
 			f.Because = n.Unseen.Words()
 		}
 	}
-	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss})
+	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss, Room: room})
 	return f
 }
 

@@ -52,7 +52,7 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		return failover.Known{Name: name} // one that told a part of it would seem not to wait for replicas
 	}
 	n := &t.Nodes[i]
-	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor}
+	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor, Settings: n.Settings}
 	if n.GTID.ByDomain {
 		k.Executed = n.GTID.State
 	}
@@ -98,7 +98,8 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 		return nil, fault.New(fault.Failed, "risso failover --group "+g.Name, fmt.Errorf("%w: the primary %s does not answer%s", ErrRefused, p.Old, why))
 	}
 	known := KnownOf(g, t, p.Old)
-	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To})
+	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To, Room: rooms(ctx, g, t, targets, access)})
+	p.Notes = append(p.Notes, p.Choice.Cautions()...)
 	var list []failover.Refusal
 	list = append(list, p.Choice.Refused...)
 	list = append(list, c.ready(g, t, p)...)
@@ -209,6 +210,9 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 			return err
 		}
 		out = &r.j.Journal
+		for _, note := range p.Choice.Cautions() {
+			r.caution("%s", note)
+		}
 		r.toWait(p.topology, p.Choice.Winner)
 		return r.switchover(ctx)
 	})

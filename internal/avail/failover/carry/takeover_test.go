@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -95,7 +96,9 @@ func TestTakeOver(t *testing.T) {
 				u.sql(first, "SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = 2")
 			}
 			u.events(first)
+			u.diskRoom(first, !several)
 
+			u.sql(u.box.Nodes[1], "SET GLOBAL max_connections = 77")
 			c := u.carrier()
 			p, err := c.Plan(t.Context(), Asked{Group: "g"})
 			if err != nil {
@@ -106,6 +109,9 @@ func TestTakeOver(t *testing.T) {
 				if !strings.Contains(plan, want) {
 					t.Errorf("the plan has no %q:\n%s", want, plan)
 				}
+			}
+			if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "max_connections is 77") }) {
+				t.Errorf("it is not said that the new primary takes fewer connections: %q", p.Notes)
 			}
 			if strings.Contains(plan, "idle") || several && !strings.Contains(plan, "wait_for_replica_count = 2") {
 				t.Errorf("the plan:\n%s", plan)
@@ -174,6 +180,37 @@ func TestTakeOver(t *testing.T) {
 			u.tended()
 			u.events(third)
 		})
+	}
+}
+
+// diskRoom checks that it is known how much room the members have, by this machine, and of MariaDB by the server.
+func (u *trio) diskRoom(n *sandbox.Node, maria bool) {
+	u.Helper()
+	g, _ := u.primary()
+	targets, access, err := u.carrier().targets(u.Context(), g)
+	if err != nil {
+		u.Fatal(err)
+	}
+	top := lookAt(u.Context(), g, targets, 5*time.Second)
+	seen := rooms(u.Context(), g, top, targets, access)
+	if len(seen) != 3 || seen[n.Name].Free == 0 {
+		u.Errorf("the room of three servers on this machine: %v", seen)
+	}
+	for i := range top.Nodes { // as if they were elsewhere
+		top.Nodes[i].Here = false
+	}
+	if far := rooms(u.Context(), g, top, targets, access); len(far) != 0 {
+		u.Errorf("the room of servers elsewhere, which do not tell: %v", far)
+	}
+	if !maria {
+		return
+	}
+	u.sql(n, "INSTALL SONAME 'disks'")
+	c := sandboxtest.Connect(u, n)
+	defer c.Close()
+	free, ok, err := mysql.DiskFree(u.Context(), c, top.Nodes[top.Find(n.Name)].DataDir)
+	if near := seen[n.Name].Free; err != nil || !ok || free > near*2 || free < near/2 {
+		u.Errorf("the server tells of %d bytes, %v, %v; this machine sees %d", free, ok, err, near)
 	}
 }
 

@@ -31,14 +31,15 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := c.Look(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
 	if g.Primary() < 0 {
 		return nil, nil, nil
 	}
-	seen = forecast(g, t, Asked{Group: name})
+	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
 	seen.steps(t)
 	if err := c.keepEvents(ctx, g, t); err != nil {
 		return nil, seen, err
