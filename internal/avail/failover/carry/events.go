@@ -213,6 +213,13 @@ func (r *run) caution(format string, args ...any) {
 	}
 }
 
+// cautions notes what is to be said of the one that was chosen.
+func (r *run) cautions(c failover.Choice) {
+	for _, note := range c.Cautions() {
+		r.caution("%s", note)
+	}
+}
+
 // schedulerOff refuses a member that could not run the events of the old primary.
 func schedulerOff(p *Planned) (list []failover.Refusal) {
 	i := p.topology.Find(p.Choice.Winner)

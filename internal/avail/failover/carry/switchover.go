@@ -189,32 +189,41 @@ func verifying(g *group.Group, winner string) change.Step {
 
 // Switchover lets another member be the primary. When a step fails before that is so, the old one takes writes again.
 func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, error) {
-	var out *failover.Journal
-	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
-		targets, access, err := c.targets(ctx, g)
+	var p *Planned
+	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) (err error) {
+		if p, err = c.plan(ctx, r.g, r.targets, r.access, a); err != nil {
+			return err
+		}
+		j.Kind, j.Old, j.New = failover.Switchover, p.Old, p.Choice.Winner
+		j.Before, j.Known, j.Events = before(p.topology), KnownOf(r.g, p.topology, p.Old), p.Events
+		return nil
+	}, func(ctx context.Context, r *run) error {
+		r.cautions(p.Choice)
+		r.toWait(p.topology, p.Choice.Winner)
+		return r.switchover(ctx)
+	})
+}
+
+// begin begins a change: with the lease, and unless one waits that was cut off, made says what the journal begins with, and do does it.
+func (c *Carrier) begin(ctx context.Context, a Asked, made func(context.Context, *run, *failover.Journal) error, do func(context.Context, *run) error) (out *failover.Journal, err error) {
+	err = c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
+		defer r.close()
 		if err := c.waits(ctx, g.Name); err != nil {
 			return err
 		}
-		p, err := c.plan(ctx, g, targets, access, a)
-		if err != nil {
+		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, AcceptLoss: a.AcceptLoss, Began: time.Now().UTC()}
+		if err := made(ctx, r, &j); err != nil {
 			return err
 		}
-		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Begun, By: a.By, Because: a.Because, Old: p.Old, New: p.Choice.Winner,
-			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old), Events: p.Events}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
-		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
 		}
 		out = &r.j.Journal
-		for _, note := range p.Choice.Cautions() {
-			r.caution("%s", note)
-		}
-		r.toWait(p.topology, p.Choice.Winner)
-		return r.switchover(ctx)
+		return do(ctx, r)
 	})
 	return out, err
 }

@@ -51,13 +51,13 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		if g.Primary() < 0 { // it was demoted meanwhile
 			return nil
 		}
-		targets, access, err := c.targets(ctx, g)
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
-		t := lookAt(ctx, g, targets, c.Limits.Look)
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}}
 		defer r.close()
+		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
 		for _, ch := range chores(g, t) {
 			text, err := r.chore(ctx, ch)
