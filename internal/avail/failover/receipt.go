@@ -13,7 +13,7 @@ import (
 
 // NewReceipt says what a change of the primary cost, by what was known of the old one and what the members have now.
 func NewReceipt(j *Journal, t *topology.Topology) Receipt {
-	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New}
+	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New, Verified: j.Verified, Notes: j.Notes}
 	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
 		r.Outage = j.Opened.Sub(j.Blocked)
 	}
@@ -169,3 +169,12 @@ func Amend(r *Receipt, e mysql.Errant) bool {
 
 // theOld says against what a receipt was checked.
 const theOld = "the old primary itself"
+
+// More are lines beside the words: whether the new primary was verified, and what is not as it was.
+func (r *Receipt) More() []string {
+	var list []string
+	if r.Verified != nil {
+		list = append(list, r.Verified.Words())
+	}
+	return append(list, r.Notes...)
+}
