@@ -8,7 +8,7 @@ import { fleet } from '../common/store';
 import { HOME, formatView } from '../common/view';
 import { Ask, type Wish } from './Ask';
 import { Changes, Steps } from './Changes';
-import { candidateWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, memberState, policyWords, primaryOf, seenOf, seenWords, viewWords, type Said } from './words';
+import { barredAs, candidateWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, memberState, policyWords, primaryOf, seenOf, seenWords, viewWords, type Said } from './words';
 
 const FORECAST_MS = 4000;
 const CHANGES_MS = 4000;
@@ -20,8 +20,7 @@ function Sentences({ list }: { list: Said[] }) {
   return <ul class="findings">{list.map((s) => <li key={s.text}><StateMark state={s.tone} wordless /><div>{s.text}</div></li>)}</ul>;
 }
 
-function Members({ s, now, wants, busy }: { s: GroupStanding; now: number; wants: (w: Wish) => void; busy: string }) {
-  const barred = mayFailOver.value ? busy : NO_FAILOVER;
+function Members({ s, f, now, wants, busy }: { s: GroupStanding; f: GroupForecast | null; now: number; wants: (w: Wish) => void; busy: string }) {
   const centers = s.group.members.some((m) => m.center);
   return (
     <table class="g-members" aria-label={`Members of ${s.group.name}`}>
@@ -31,6 +30,7 @@ function Members({ s, now, wants, busy }: { s: GroupStanding; now: number; wants
           const seen = seenOf(s, m.name);
           const old = seen ? now - unix(seen.at) : 0;
           const watched = fleet.value?.instances?.find((i) => i.address === m.address);
+          const barred = mayFailOver.value ? busy || barredAs(f, m.name) : NO_FAILOVER;
           return (
             <tr key={m.name} data-member={m.name} data-status={m.status}>
               <td class="g-status"><StateMark state={memberState(m, seen)} wordless /><b>{m.status}</b><small>since <Moment t={unix(m.since)} now={now} /></small></td>
@@ -125,7 +125,7 @@ export function GroupRoom({ s, a, now, onChange }: { s: GroupStanding; a: Standi
         {!mayFailOver.value && <p class="quiet" data-barred>{NO_FAILOVER}</p>}
       </header>
       {running && <div class="g-running"><Steps list={running.steps} /></div>}
-      <Members s={s} now={now} wants={setWish} busy={holder ? `${holder} is changing the group` : ''} />
+      <Members s={s} f={forecast} now={now} wants={setWish} busy={holder ? `${holder} is changing the group` : ''} />
       <div class="g-two">
         <Ready s={s} f={forecast} now={now} wants={wants} />
         <div>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Candidate, GroupChange, GroupForecast, GroupMember, GroupStanding, Receipt, SeenMember, Standing } from '../api';
-import { candidateWords, changeWords, controllerWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, lead, memberState, nextStatuses, outageWords, outcome, policyWords, question, seenWords, verdictTone, viewWords } from './words';
+import { barredAs, candidateWords, changeWords, controllerWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, lead, memberState, nextStatuses, outageWords, outcome, policyWords, question, seenWords, verdictTone, viewWords } from './words';
 
 const NOW = Date.parse('2026-11-29T00:10:00Z') / 1000;
 const at = '2026-11-29T00:09:59Z';
@@ -81,6 +81,11 @@ describe('the forecast', () => {
     expect(text(forecast({ ready: false }, { winner: '' }))).toContain('If db1 died now, nobody could follow.');
     expect(forecastWords(forecast({ alive: false, because: 'nothing listens there' }, { winner: '' }), () => undefined)).toEqual([{ tone: 'critical', text: 'db1 does not answer (nothing listens there): nobody could follow.' }]);
     expect(text(forecast({ alive: false }, { lost_count: 2 }))).toContain('2 transactions of db1 would be lost.');
+  });
+  test('to whom nobody can switch over', () => {
+    const f = forecast({}, { candidates: [candidate('db2'), candidate('db3', { refused: [{ code: 'spare', why: 'it is SPARE' }] }), candidate('db4', { refused: [{ code: 'faulty', why: 'it is FAULTY' }, { code: 'not_seen', why: 'it does not answer' }] })] });
+    expect(['db2', 'db3', 'db4', 'db5'].map((n) => barredAs(f, n))).toEqual(['', '', 'it is FAULTY; it does not answer', '']);
+    expect(barredAs(null, 'db2')).toBe('');
   });
   test('candidates', () => {
     expect(candidateWords(candidate('db2'))).toBe('may follow');

@@ -130,6 +130,12 @@ export function candidateWords(c: Candidate): string {
   return [...words, ...(c.notes ?? [])].join('; ');
 }
 
+/** Why nobody can switch over to a member, if that is known; what it is promoted by name for does not count. */
+export function barredAs(f: GroupForecast | null, name: string): string {
+  const c = (f?.choice.candidates ?? []).find((x) => x.name === name);
+  return (c?.refused ?? []).filter((r) => r.code !== 'spare' && r.code !== 'delayed').map((r) => r.why).join('; ');
+}
+
 /** The policy, one line for each part. */
 export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean, failed: string | undefined, now: number): string[] {
   const out: string[] = [];
@@ -141,7 +147,7 @@ export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean,
     out.push(rest > 0 ? `failed over automatically, but not before ${age(rest)} have passed since the last time` : 'failed over automatically');
   }
   if (p.pause_ns > 0 && p.automatic) out.push(`at most once in ${age(p.pause_ns / 1e9)}`);
-  out.push(p.lossless ? 'refused where an acknowledged transaction is known to be lost' : 'also where transactions are lost');
+  out.push(p.lossless ? 'refused where an acknowledged transaction is known to be lost' : 'also where transactions are known to be lost');
   out.push(p.semi_sync ? 'each primary waits for an acknowledgement (semi-sync)' : 'no primary is made to wait for replicas');
   if ((p.agents_ns ?? 0) > 0) out.push(`agents fence a primary that no controller confirmed for ${seconds(p.agents_ns! / 1e9)}`);
   else out.push('no agents');
