@@ -119,6 +119,26 @@ test.describe('who may fail over', () => {
   });
 });
 
+test('several groups are a list, and one that cannot be asked says so (a second one is made up)', async ({ page }) => {
+  await signIn(page, process.env.RISSO_LOOK);
+  await page.route('**/api/groups/standing', async (r) => {
+    const response = await r.fetch();
+    const all = await response.json();
+    const crm = structuredClone(all.groups[0]);
+    Object.assign(crm.group, { name: 'crm', active: false });
+    await r.fulfill({ response, json: { ...all, groups: [...all.groups, crm] } });
+  });
+  await page.goto('/groups');
+  await expect(page.locator('.lead')).toHaveText('1 of 2 groups needs attention.');
+  await expect(page.locator('[data-listed="shop"]')).toContainText('db1 takes writes');
+  await page.getByRole('link', { name: 'crm' }).click();
+  await expect(page).toHaveURL(/\/groups\/crm$/);
+  await expect(page.locator('[data-group="crm"]')).toContainText('It is left alone: nobody watches it');
+  await expect(page.locator('[data-group="crm"]')).toContainText('The members could not be asked: there is no group crm');
+  await page.goto('/groups/none');
+  await expect(page.locator('.groups')).toContainText('There is no group none.');
+});
+
 test('who may look sees all, and can change nothing', async ({ page }) => {
   await signIn(page, process.env.RISSO_LOOK);
   await page.goto('/groups');
