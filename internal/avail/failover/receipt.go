@@ -23,12 +23,12 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		return r
 	}
 	if j.Kind == Switchover {
-		r.Verdict, r.Checked = NothingLost, "the old primary itself"
+		r.Verdict, r.Checked = NothingLost, theOld
 		if e, known := kept(j, t); !known {
 			r.Verdict, r.Words = PerhapsLost, j.Old+" could not be asked at the end whether it was written to in spite of being read-only"
 			return r
 		} else if !e.Empty() {
-			r.Verdict, r.Lost, r.Count = Lost, e.String(), e.Count()
+			r.Verdict, r.Lost, r.Behind, r.Count = Lost, e.String(), e.Behind(), e.Count()
 			r.Words = fmt.Sprintf("%s lost: %s took %s though it was read-only, from an account with special privileges", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
 			return r
 		}
@@ -42,7 +42,7 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict = PerhapsLost
 		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
 	case !lost.Empty():
-		r.Verdict, r.Lost, r.Count = Lost, lost.String(), lost.Count()
+		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), lost.Count()
 		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and no member received it", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
 	default:
 		r.Verdict, r.Words = proven(j)
@@ -148,17 +148,24 @@ func proven(j *Journal) (Verdict, string) {
 		j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
 }
 
-// Amend puts into a receipt which transactions, and how many, the old primary has, now that it answers, and the new one has not; save keeps it.
-func Amend(r *Receipt, errant string, count uint64, save func() error) error {
-	if r.Lost == errant {
-		return nil
+// Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.
+func Amend(r *Receipt, e mysql.Errant) bool {
+	errant := e.String()
+	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == theOld {
+		return false
 	}
-	r.Lost, r.Count, r.Checked = errant, max(1, count), "the old primary itself"
+	if r.Lost != errant { // what was read is of others
+		r.Contents = nil
+	}
+	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), theOld
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
 	}
-	return save()
+	return true
 }
+
+// theOld says against what a receipt was checked.
+const theOld = "the old primary itself"
