@@ -165,6 +165,7 @@ type Contents struct {
 	More         int64                `json:"more"`         // transactions that are not listed
 	Rows         int64                `json:"rows"`         // that those that are listed changed
 	Unseen       string               `json:"unseen,omitempty"`
+	Until        time.Time            `json:"until,omitzero"` // about when the server removes the log of the first of them; zero: not by itself, or not known
 }
 
 // Applied is a transaction that was applied to another server after it was lost.

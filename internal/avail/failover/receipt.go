@@ -149,15 +149,22 @@ func proven(j *Journal) (Verdict, string) {
 }
 
 // Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.
-func Amend(r *Receipt, e mysql.Errant) bool {
+func Amend(r *Receipt, e mysql.Errant) bool { return amend(r, e, theOld) }
+
+// AmendByLogs does so with those that copies of its binary logs have. They may end before the logs of the server do: what it said itself stays.
+func AmendByLogs(r *Receipt, e mysql.Errant) bool {
+	return r.Checked != theOld && e.Count() >= r.Count && amend(r, e, "its binary logs")
+}
+
+func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	errant := e.String()
-	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == theOld {
+	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == checked {
 		return false
 	}
 	if r.Lost != errant { // what was read is of others
 		r.Contents = nil
 	}
-	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), theOld
+	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), checked
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
