@@ -58,7 +58,7 @@ func TestFailoverRebuild(t *testing.T) {
 		if err := first.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		execSQL(t, first, "INSERT INTO app.ledger VALUES (900001)")
+		execSQL(t, first, "SET GLOBAL read_only = OFF; INSERT INTO app.ledger VALUES (900001)")
 
 		donor := q.others(p)[0]
 		if donor == first {
@@ -144,7 +144,11 @@ func (q *squad) byHand(n *sandbox.Node) {
 	if said := mustCommand(q.T, append(args, "--dry-run")...); !strings.Contains(said, "errant") || value(q.T, n, "SELECT COUNT(*) FROM app.ledger WHERE id = 900002") != "1" {
 		q.Errorf("a dry run: %s", said)
 	}
+	before := mustCommand(q.T, "group", "rebuilds", "g", "--data", q.data)
 	mustCommand(q.T, append(args, "--yes")...)
+	if after := mustCommand(q.T, "group", "rebuilds", "g", "--data", q.data); strings.Count(after, "only it had") != strings.Count(before, "only it had")+1 {
+		q.Errorf("what only it had is not told: %s", after)
+	}
 	if got := value(q.T, n, "SELECT COUNT(*) FROM app.ledger WHERE id = 900002"); got != "0" {
 		q.Errorf("after the rebuild there is %s of the row that only it had, want 0", got)
 	}

@@ -205,6 +205,9 @@ func (c *command) tell(list []group.Group) error {
 			if words := m.Rebuild.Words(time.Now()); words != "" {
 				fault += "; " + words
 			}
+			if m.Rebuild.Running(time.Now()) && m.Rebuild.Stage != "" {
+				fault += ": " + m.Rebuild.Stage
+			}
 			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", oneline.Of(m.Name), oneline.Of(m.Address), m.Status, m.Rule, oneline.Of(fault))
 		}
 		if err := w.Flush(); err != nil {
