@@ -197,7 +197,10 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 		return nil
 	case to == Primary:
 		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to "+m.Name, fmt.Errorf("%s to PRIMARY: %w; a primary is made by a switchover or a failover", m.Name, ErrStatus))
-	case m.Status == Primary && to != Faulty:
+	case m.Status == Primary && to == Faulty: // it would go on to take writes
+		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" if it lives, risso failover --group "+g.Name+" if it is dead; risso group demote "+g.Name+" leaves the group without a primary",
+			fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
+	case m.Status == Primary:
 		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to another server", fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
@@ -207,6 +210,30 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	} else {
 		m.Errant, m.Rebuild = "", nil
 	}
+	return nil
+}
+
+// mostWeight bounds weights.
+const mostWeight = 1000
+
+// CheckWeight refuses what is no weight.
+func CheckWeight(w float64) error {
+	if !(w >= 0 && w <= mostWeight) {
+		return fault.Usagef("%g is no weight: a number from 0 to %d", w, mostWeight)
+	}
+	return nil
+}
+
+// SetWeight gives a member a share of the reads.
+func (g *Group) SetWeight(name string, w float64) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", name, ErrNone))
+	}
+	if err := CheckWeight(w); err != nil {
+		return err
+	}
+	g.Members[i].Weight = w
 	return nil
 }
 

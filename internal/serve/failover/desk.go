@@ -39,7 +39,8 @@ type Desk struct {
 	Options
 	holder string
 
-	run map[string]*watcher
+	mu  sync.Mutex
+	run map[string]*watcher // written by Run alone
 }
 
 // New makes a desk.
@@ -86,7 +87,9 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 		if w == nil {
 			wctx, cancel := context.WithCancel(ctx)
 			w = newWatcher(d, g, cancel)
+			d.mu.Lock()
 			d.run[g.Name] = w
+			d.mu.Unlock()
 			all.Go(func() { w.watch(wctx) })
 			continue
 		}
@@ -95,7 +98,9 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 	for name, w := range d.run {
 		if !seen[name] {
 			w.cancel()
+			d.mu.Lock()
 			delete(d.run, name)
+			d.mu.Unlock()
 			d.Board.Forget(name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/lost"
 )
 
 // watcher watches one group.
@@ -21,6 +22,8 @@ type watcher struct {
 	fresh  chan *group.Group
 	looks  chan seen
 	work   chan result // of what was done in the background
+	asked  chan chan<- Seen
+	ended  chan struct{}
 
 	g       *group.Group
 	watch_  *failover.Watch
@@ -55,7 +58,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), filled: make(chan rebuilt, 1), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -70,6 +73,7 @@ func (w *watcher) changed(g *group.Group) {
 
 // watch watches until ctx ends.
 func (w *watcher) watch(ctx context.Context) {
+	defer close(w.ended)
 	var probing sync.WaitGroup
 	defer probing.Wait()
 	pctx, stop := context.WithCancel(ctx)
@@ -98,6 +102,9 @@ func (w *watcher) watch(ctx context.Context) {
 		case r := <-w.filled:
 			w.filling = nil
 			w.refilled(r)
+		case reply := <-w.asked:
+			reply <- w.seen()
+			continue
 		case <-tick.C:
 		}
 		w.judge(ctx)
@@ -353,7 +360,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group.
 func (w *watcher) carrier() *carry.Carrier {
 	limits := carry.DefaultLimits()
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Contents: lost.FromMember, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
 }
 
 // done takes what came of something.

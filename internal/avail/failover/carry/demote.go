@@ -29,7 +29,7 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 		was := g.Members[i].Name
 		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}}
 		defer r.close()
-		res, err := r.shut(ctx, fence.Options{Limit: c.Limits.Stop, Grace: grace})
+		res, err := r.shut(ctx, was, fence.Options{Limit: c.Limits.Stop, Grace: grace})
 		if err != nil {
 			return err
 		}
