@@ -47,6 +47,7 @@ func Codes() []Code {
 		{"replication_account", "change, group", "the account by which members replicate is not let in, or may not replicate", "the GRANT that is printed, or another `--replication-user`"},
 		{"no_address", "group", "it is not known by which address the other members reach it", "give its `--dsn` a host and a port"},
 		{"no_primary", "group", "each of the servers replicates from another one", "give the `--dsn` of the primary, too"},
+		{"twice", "group", "a server was named twice, by another name or address", "leave one of the two out"},
 		{"two_primaries", "group", "two of the servers replicate from nobody", "`risso topology` shows them; leave one out, or let it replicate"},
 	}
 }

@@ -33,7 +33,7 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 			return err
 		}
 		r.j = &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}
-		res, err := r.shut(ctx, fence.Options{Limit: c.Limits.Stop, Grace: grace})
+		res, err := r.shut(ctx, was, fence.Options{Limit: c.Limits.Stop, Grace: grace})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -187,10 +188,9 @@ func (r *run) stopReceivers(ctx context.Context) {
 // fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
 func (r *run) fence(ctx context.Context) error {
 	if r.j.Old == "" {
-		r.words("", "there is no old primary")
-		return nil
+		return r.fenceAll(ctx)
 	}
-	res, err := r.shut(ctx, fence.Options{Limit: fenceTime})
+	res, err := r.shut(ctx, r.j.Old, fence.Options{Limit: fenceTime})
 	if err != nil {
 		r.words(r.j.Old, "it could not be kept from writes: %v", err)
 	} else {
@@ -205,6 +205,28 @@ func (r *run) fence(ctx context.Context) error {
 		return err
 	}
 	return r.awaitAgent(ctx)
+}
+
+// fenceAll lets nobody take writes in a group that has no primary. Its error is that of a member which goes on to take them.
+func (r *run) fenceAll(ctx context.Context) error {
+	r.words("", "there is no old primary: no member may take writes")
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look)
+	for _, m := range r.g.Members {
+		i := t.Find(m.Name)
+		switch {
+		case i < 0 || !t.Nodes[i].Seen:
+			r.words(m.Name, "it does not answer: it is not known whether it takes writes")
+		case t.Nodes[i].Writes.Open():
+			res, err := r.shut(ctx, m.Name, fence.Options{Limit: r.Limits.Stop})
+			if err != nil {
+				return fmt.Errorf("%w: %s takes writes, and could not be kept from them: %w", ErrSurprise, m.Name, err)
+			}
+			if r.words(m.Name, "%s", res.Words()); !res.Proven {
+				return fmt.Errorf("%w: %s took writes, and it is not certain that it takes none now", ErrSurprise, m.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // awaitAgent waits until an agent beside an old primary that could not be kept from writes has fenced it, as it heard from no controller for so long.

@@ -95,16 +95,16 @@ func (r *run) open(ctx context.Context, n *node) error {
 	return nil
 }
 
-// shut lets the old primary take no writes, and keeps with the group what it had before.
-func (r *run) shut(ctx context.Context, o fence.Options) (*fence.Result, error) {
+// shut lets a member, mostly the old primary, take no writes, and keeps with the group what it had before.
+func (r *run) shut(ctx context.Context, name string, o fence.Options) (*fence.Result, error) {
 	o.Epoch = r.j.Epoch
-	o.Note = func(_ mysql.Server, was fence.State) error { return r.keepFenced(ctx, r.j.Old, was) }
-	res, err := fence.Fence(ctx, r.targets[r.j.Old], o)
+	o.Note = func(_ mysql.Server, was fence.State) error { return r.keepFenced(ctx, name, was) }
+	res, err := fence.Fence(ctx, r.targets[name], o)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range res.Steps {
-		r.note(failover.Entry{At: time.Now().UTC(), Where: r.j.Old, What: s.What, Took: s.Took, Failed: s.Error})
+		r.note(failover.Entry{At: time.Now().UTC(), Where: name, What: s.What, Took: s.Took, Failed: s.Error})
 	}
 	return res, nil
 }

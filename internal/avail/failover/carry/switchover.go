@@ -317,7 +317,7 @@ func (r *run) announce(ctx context.Context) error {
 // Where the old one is kept from writes by a lock, the result holds it: accounts with special privileges would write there, and lose it.
 func (r *run) handOver(ctx context.Context, old, n *node) (*fence.Result, error) {
 	r.j.Blocked = time.Now().UTC()
-	res, err := r.shut(ctx, fence.Options{Limit: r.Limits.Stop, Grace: grace, Hold: true, Keep: []int64{old.c.Server.ConnectionID}})
+	res, err := r.shut(ctx, old.name, fence.Options{Limit: r.Limits.Stop, Grace: grace, Hold: true, Keep: []int64{old.c.Server.ConnectionID}})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ type Documents = state.Documents
 const (
 	kindGroup  = "group"
 	kindAccess = "group_access"
+	kindEpoch  = "group_epoch" // the highest one that a group had which was removed: one of the same name goes on from there
 )
 
 // Errors of this package.
@@ -86,8 +87,22 @@ func (r *Room) Groups(ctx context.Context) ([]group.Group, error) {
 	return state.ReadBodies[group.Group](ctx, r.Docs, kindGroup)
 }
 
-// Add stores a new group.
+// Add stores a new group. Its epoch is higher than those of a group that had its name before, as clients that remember a higher one would not follow it.
 func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
+	var last uint64
+	if _, err := state.ReadBody(ctx, r.Docs, kindEpoch, g.Name, &last); err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	journals, err := r.Journals(ctx, g.Name)
+	if err != nil {
+		return err
+	}
+	for _, j := range journals {
+		last = max(last, j.Epoch)
+	}
+	if last > 0 {
+		g.Epoch = max(g.Epoch, last+1)
+	}
 	if err := r.write(ctx, kindGroup, g.Name, 0, g); errors.Is(err, state.ErrConflict) {
 		return fault.New(fault.Failed, "risso group remove takes it away", fmt.Errorf("%s: %w", g.Name, ErrExists))
 	} else if err != nil {
@@ -120,6 +135,9 @@ func (r *Room) Change(ctx context.Context, name string, f func(*group.Group) err
 
 // Remove takes a group away, with how its servers are reached. Journals and receipts stay.
 func (r *Room) Remove(ctx context.Context, name string) error {
+	if err := r.remember(ctx, name); err != nil {
+		return err
+	}
 	for _, kind := range []string{kindGroup, kindAccess} {
 		d, err := r.Docs.Document(ctx, kind, name)
 		if errors.Is(err, state.ErrNotFound) && kind == kindAccess {
@@ -133,6 +151,19 @@ func (r *Room) Remove(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+// remember keeps the highest epoch of a group that is to be removed.
+func (r *Room) remember(ctx context.Context, name string) error {
+	g, err := r.Group(ctx, name)
+	if err != nil {
+		return err
+	}
+	d, err := r.Docs.Document(ctx, kindEpoch, name)
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	return r.write(ctx, kindEpoch, name, d.Version, max(g.Epoch, g.Lease.Epoch))
 }
 
 // Access reads how the servers of a group are reached.

@@ -151,13 +151,16 @@ func (c *create) run(ctx context.Context, name string) error {
 	search.Alone = true
 	t := search.Discover(ctx, starts)
 	now := time.Now().UTC()
+	reached, addresses := map[string]mysql.Target{}, map[string]string{}
+	for i, w := range list {
+		reached[w.Instance.Name], addresses[w.Instance.Name] = targets[i], targets[i].Address()
+	}
+	if no := failover.Twice(t, addresses); len(no) > 0 {
+		return repoint.Refused("group "+name, refusals(no))
+	}
 	members, no := failover.Members(t, now)
 	if len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
-	}
-	reached := map[string]mysql.Target{}
-	for i, w := range list {
-		reached[w.Instance.Name] = targets[i]
 	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
 		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Agents: c.agents, AgentPort: c.agentPort, Unwritten: c.noRow}}
