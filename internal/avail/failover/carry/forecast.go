@@ -43,7 +43,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	}
 	t := lookAt(ctx, g, targets, c.Limits.Look)
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
-	f.cutOff = c.waits(ctx, g.Name)
+	f.cutOff = c.cutOff(ctx, g)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
 	}

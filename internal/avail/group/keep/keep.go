@@ -25,8 +25,9 @@ const (
 
 // Errors of this package.
 var (
-	ErrNone   = errors.New("there is no such group")
-	ErrExists = errors.New("there is a group of that name already")
+	ErrNone      = errors.New("there is no such group")
+	ErrElsewhere = errors.New("a server is in one group only")
+	ErrExists    = errors.New("there is a group of that name already")
 )
 
 // Room is where groups are kept.
@@ -103,12 +104,31 @@ func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
 	if last > 0 {
 		g.Epoch = max(g.Epoch, last+1)
 	}
+	if err := r.Elsewhere(ctx, g); err != nil {
+		return err
+	}
 	if err := r.write(ctx, kindGroup, g.Name, 0, g); errors.Is(err, state.ErrConflict) {
 		return fault.New(fault.Failed, "risso group remove takes it away", fmt.Errorf("%s: %w", g.Name, ErrExists))
 	} else if err != nil {
 		return err
 	}
 	return r.SetAccess(ctx, g.Name, a)
+}
+
+// Elsewhere refuses members that another group has: each of the two would undo what the other does.
+func (r *Room) Elsewhere(ctx context.Context, g *group.Group) error {
+	list, err := r.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range list {
+		for _, m := range g.Members {
+			if i := other.Find(m.Address); other.Name != g.Name && i >= 0 {
+				return fault.New(fault.Failed, "risso group remove "+other.Name+" "+other.Members[i].Name, fmt.Errorf("%s (%s) is a member of the group %s: %w", m.Name, m.Address, other.Name, ErrElsewhere))
+			}
+		}
+	}
+	return nil
 }
 
 // tries is how often a change is made again because somebody else was faster.
