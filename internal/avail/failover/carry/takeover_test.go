@@ -161,12 +161,18 @@ func TestTakeOver(t *testing.T) {
 			if err := first.Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			f, err := c.Forecast(t.Context(), Asked{Group: "g", Known: known})
+			f, err := c.Forecast(t.Context(), Asked{Group: "g"}) // who asks knows nothing: it was written down
 			if err != nil || !strings.Contains(strings.Join(f.Plan.Words(), "\n"), "EVENT `test`.`tick` ENABLE") {
 				t.Fatalf("the forecast: %v\n%s", err, strings.Join(f.Plan.Words(), "\n"))
 			}
-			if j, err = c.Failover(t.Context(), Asked{Group: "g", By: "test", Known: known}); err != nil {
+			if words := strings.Join(f.Words(), "\n"); f.Known.Name != known.Name || !f.Known.Lossless || !strings.Contains(words, "no acknowledged transaction would be lost") {
+				t.Errorf("the forecast: %s\n%+v", words, f.Known)
+			}
+			if j, err = c.Failover(t.Context(), Asked{Group: "g", By: "test", Known: f.Known}); err != nil {
 				t.Fatal(err)
+			}
+			if j.Receipt.Verdict != failover.NothingLost {
+				t.Errorf("the receipt: %s", j.Receipt.Words)
 			}
 			_, third := u.primary()
 			u.verified(j, 1)
