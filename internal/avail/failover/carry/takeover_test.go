@@ -153,6 +153,8 @@ func TestTakeOver(t *testing.T) {
 			u.events(first)
 			u.policy(func(p *group.Policy) { p.Unwritten = false })
 
+			u.limited(first)
+
 			// The primary dies: what it ran is known from before. With one replica less nobody waits for two.
 			if _, _, err := c.Tend(t.Context(), "g", true); err != nil {
 				t.Fatal(err)
@@ -187,6 +189,50 @@ func TestTakeOver(t *testing.T) {
 			u.events(third)
 		})
 	}
+}
+
+// limited switches over, and back, as an account that sees no events and may write no row: it says so, and switches over nevertheless.
+func (u *trio) limited(first *sandbox.Node) {
+	u.Helper()
+	u.sql(first, "CREATE USER limited@'%' IDENTIFIED BY 'limited'", "GRANT ALL PRIVILEGES ON *.* TO limited@'%'", "REVOKE EVENT, INSERT ON *.* FROM limited@'%'")
+	access, err := u.room.Access(u.Context(), "g")
+	if err != nil {
+		u.Fatal(err)
+	}
+	full, less := access.Members, map[string]string{}
+	for _, n := range u.box.Nodes {
+		less[n.Name] = fmt.Sprintf("limited:limited@tcp(127.0.0.1:%d)/", n.Port)
+		c := sandboxtest.Connect(u, n)
+		await.Until(u, func() bool {
+			text, err := c.Text(u.Context(), "SELECT COUNT(*) FROM mysql.user WHERE User = 'limited'")
+			return err == nil && text == "1"
+		}, "%s to have the account", n.Name)
+		c.Close()
+	}
+	as := func(members map[string]string) {
+		access.Members = members
+		if err := u.room.SetAccess(u.Context(), "g", access); err != nil {
+			u.Fatal(err)
+		}
+	}
+	as(less)
+	j, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", By: "test"})
+	if err != nil {
+		u.Fatal(err)
+	}
+	if v := j.Receipt.Verified; v.Written || len(v.Arrived) != 2 || !strings.Contains(v.Not, "INSERT") {
+		u.Errorf("an account that may not write: %+v", v)
+	}
+	if !slices.ContainsFunc(j.Receipt.Notes, func(n string) bool { return strings.Contains(n, "GRANT EVENT") }) {
+		u.Errorf("it is not said that events may not run: %q", j.Receipt.Notes)
+	}
+	as(full)
+	_, p := u.primary()
+	u.sql(p, "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES', time_zone = '+03:00'", "ALTER DEFINER = app@'%' EVENT test.tick ENABLE", "SET GLOBAL event_scheduler = ON")
+	if _, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", To: first.Name, By: "test"}); err != nil {
+		u.Fatal(err)
+	}
+	u.events(first)
 }
 
 // diskRoom checks that it is known how much room the members have, by this machine, and of MariaDB by the server.
