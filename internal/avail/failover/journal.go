@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Kind is how a primary is replaced.
@@ -141,13 +143,42 @@ type Receipt struct {
 	Verdict Verdict       `json:"verdict"`
 	Words   string        `json:"words"` // the verdict, and because of what
 	// Lost are transactions that are known to be lost, by GTID; "": none is known.
-	Lost    string `json:"lost,omitempty"`
+	Lost string `json:"lost,omitempty"`
+	// Behind is, of MariaDB, the last that the new primary has of the same domains and servers: those that are lost begin behind it.
+	Behind  string `json:"lost_behind,omitempty"`
 	Count   uint64 `json:"lost_count"`
 	Checked string `json:"checked"` // against what: the old primary itself, or what was last seen of it
+	// Contents are what those that are lost changed, without the values; nil: no log of them was read yet.
+	Contents *Contents `json:"contents,omitempty"`
+	// Applied are those of them that were applied to the new primary later.
+	Applied []Applied `json:"applied,omitempty"`
 	// Verified says whether the new primary takes writes, and where these arrive; nil: it did not come so far.
 	Verified *Verified `json:"verified,omitempty"`
 	Notes    []string  `json:"notes,omitempty"` // what is not as it was
 }
+
+// Contents are what lost transactions changed, as binary logs tell, without values: those are not kept in a receipt.
+type Contents struct {
+	Read         time.Time            `json:"read"`
+	From         string               `json:"from"`         // whose logs
+	Transactions []errant.Transaction `json:"transactions"` // the oldest first; values in statements are ?
+	More         int64                `json:"more"`         // transactions that are not listed
+	Rows         int64                `json:"rows"`         // that those that are listed changed
+	Unseen       string               `json:"unseen,omitempty"`
+	Until        time.Time            `json:"until,omitzero"` // about when the server removes the log of the first of them; zero: not by itself, or not known
+}
+
+// Applied is a transaction that was applied to another server after it was lost.
+type Applied struct {
+	GTID      string    `json:"gtid"`
+	At        time.Time `json:"at"`
+	By        string    `json:"by"`
+	To        string    `json:"to"`                  // the server
+	Unchecked bool      `json:"unchecked,omitempty"` // also what could not be compared with what was there
+}
+
+// Which are the transactions that are lost.
+func (r *Receipt) Which() (mysql.Errant, error) { return mysql.ParseErrant(r.Lost, r.Behind) }
 
 // Verdict is how sure it is that nothing was lost.
 type Verdict string

@@ -23,12 +23,12 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		return r
 	}
 	if j.Kind == Switchover {
-		r.Verdict, r.Checked = NothingLost, "the old primary itself"
+		r.Verdict, r.Checked = NothingLost, theOld
 		if e, known := kept(j, t); !known {
 			r.Verdict, r.Words = PerhapsLost, j.Old+" could not be asked at the end whether it was written to in spite of being read-only"
 			return r
 		} else if !e.Empty() {
-			r.Verdict, r.Lost, r.Count = Lost, e.String(), e.Count()
+			r.Verdict, r.Lost, r.Behind, r.Count = Lost, e.String(), e.Behind(), e.Count()
 			r.Words = fmt.Sprintf("%s lost: %s took %s though it was read-only, from an account with special privileges", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
 			return r
 		}
@@ -44,7 +44,7 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict = PerhapsLost
 		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
 	case !lost.Empty():
-		r.Verdict, r.Lost, r.Count = Lost, lost.String(), lost.Count()
+		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), lost.Count()
 		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and %s has not", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost), j.New)
 	default:
 		r.Verdict, r.Words = proven(j)
@@ -189,20 +189,34 @@ func (k Known) AtRisk(asked []string) string {
 	return "no acknowledged transaction would be lost: each commit waits for " + digits.Counted(max(1, k.WaitFor), "replica")
 }
 
-// Amend puts into a receipt which transactions, and how many, the old primary has, now that it answers, and the new one has not; save keeps it.
-func Amend(r *Receipt, errant string, count uint64, save func() error) error {
-	if r.Lost == errant {
-		return nil
+// Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.
+func Amend(r *Receipt, e mysql.Errant) bool { return amend(r, e, theOld) }
+
+// AmendByLogs does so with those that copies of its binary logs have. They may end before the logs of the server do: what it said itself stays.
+func AmendByLogs(r *Receipt, e mysql.Errant) bool {
+	return r.Checked != theOld && e.Count() >= r.Count && amend(r, e, "its binary logs")
+}
+
+func amend(r *Receipt, e mysql.Errant, checked string) bool {
+	errant := e.String()
+	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == checked {
+		return false
 	}
-	r.Lost, r.Count, r.Checked = errant, max(1, count), "the old primary itself"
+	if r.Lost != errant { // what was read is of others
+		r.Contents = nil
+	}
+	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), checked
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
 	}
-	return save()
+	return true
 }
+
+// theOld says against what a receipt was checked.
+const theOld = "the old primary itself"
 
 // More are lines beside the words: whether the new primary was verified, and what is not as it was.
 func (r *Receipt) More() []string {

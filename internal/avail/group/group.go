@@ -93,17 +93,15 @@ func (r *Rebuild) Again() (at time.Time, may bool) {
 	return r.Ended.Add(RebuildPause << (r.Tries - 1)), r.Tries < RebuildTries
 }
 
-// Words are how it stands; "" where nobody tried.
+// Words are how it stands, without how far it is; "" where nobody tried.
 func (r *Rebuild) Words(now time.Time) string {
 	switch at, may := r.Again(); {
 	case r == nil:
 		return ""
+	case r.Running(now) && r.From != "":
+		return "it is being rebuilt from " + r.From + " since " + r.Began.Format(time.TimeOnly)
 	case r.Running(now):
-		from := ""
-		if r.From != "" {
-			from = " from " + r.From
-		}
-		return "it is being rebuilt" + from + ", since " + r.Began.Format(time.TimeOnly) + ": " + cmp.Or(r.Stage, "it begins")
+		return "it is being rebuilt since " + r.Began.Format(time.TimeOnly)
 	case r.Holder != "":
 		return "its rebuild was cut off, and goes on"
 	case r.Tries == 0:

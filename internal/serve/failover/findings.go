@@ -36,7 +36,7 @@ func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []
 		}
 		remedy := "risso group set-status " + g.Name + " " + fleet.ShellWord(m.Name) + " SPARE"
 		if m.Errant != "" {
-			remedy = "risso gtid errant shows what they changed; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
+			remedy = "risso receipt --group " + g.Name + " shows what they changed, and the command that applies them; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
 		}
 		why := m.Fault
 		if words := m.Rebuild.Words(time.Now()); words != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/lost"
 )
 
 // watcher watches one group.
@@ -359,7 +360,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group.
 func (w *watcher) carrier() *carry.Carrier {
 	limits := carry.DefaultLimits()
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Contents: lost.FromMember, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
 }
 
 // done takes what came of something.

@@ -57,6 +57,9 @@ type Carrier struct {
 	// Hooks run when something happens; nil: there are none.
 	Hooks *publish.Hooks
 
+	// Contents reads from a member's binary logs what lost transactions changed; nil: nobody does.
+	Contents func(ctx context.Context, member string, t mysql.Target, which mysql.Errant) *failover.Contents
+
 	step func(where, statement string) // is called before each statement, by tests that end the process there; may be nil
 }
 

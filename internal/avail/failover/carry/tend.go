@@ -19,8 +19,7 @@ import (
 type chore struct {
 	member string
 	what   string // open, shut, quarantine, rejoin, follow, back
-	errant string
-	count  uint64 // of errant
+	errant mysql.Errant
 	node   *topology.Node
 }
 
@@ -105,47 +104,39 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 // returns is what a member needs that does not replicate from the primary as it should.
 func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
 	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
-	errant, count := beyond(n, primary)
+	errant := extra(n, primary)
 	if len(n.Channels) == 1 && m.Status != group.Faulty { // it may be ahead by what the primary has not told its client yet, also by way of another member
-		errant, count = foreign(n, primary)
+		errant = foreign(n, primary)
 	}
-	one := func(what, errant string) []chore {
-		return []chore{{member: m.Name, what: what, errant: errant, count: count, node: n}}
+	one := func(what string) []chore {
+		return []chore{{member: m.Name, what: what, errant: errant, node: n}}
 	}
 	switch {
-	case errant != "" && m.Status == group.Faulty && m.Errant == errant:
+	case !errant.Empty() && m.Status == group.Faulty && m.Errant == errant.String():
 		return nil // it is told
-	case errant != "":
-		return one("quarantine", errant)
+	case !errant.Empty():
+		return one("quarantine")
 	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "":
-		return one("rejoin", "")
+		return one("rejoin")
 	case m.Status == group.Faulty:
 		return nil
 	case !follows && len(n.Channels) <= 1:
-		return one("follow", "")
+		return one("follow")
 	case m.Status == group.Spare && m.Back && follows && n.Channels[0].Receiving() && n.Channels[0].Applying() && n.Channels[0].Behind != nil && *n.Channels[0].Behind <= 1:
-		return one("back", "")
+		return one("back")
 	}
 	return nil
 }
 
-// beyond are the transactions, and how many, that a member has and the primary, which was asked later, has not.
-func beyond(n, primary *topology.Node) (string, uint64) {
-	e := extra(n, primary)
-	return e.String(), e.Count()
-}
-
 // foreign are those of them that do not come from the primary itself: that is ahead of its own replicas, and they of it, for moments only.
-func foreign(n, primary *topology.Node) (string, uint64) {
+func foreign(n, primary *topology.Node) mysql.Errant {
 	_, e := extra(n, primary).Split(func(uuid string, server uint32) bool {
 		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && fmt.Sprint(server) == primary.ServerID
 	})
-	if e.Empty() {
-		return "", 0
-	}
-	return e.String(), e.Count()
+	return e
 }
 
+// extra are the transactions that a member has and the primary, which was asked later, has not.
 func extra(n, primary *topology.Node) mysql.Errant {
 	mine, theirs := n.GTID.Executed, primary.GTID.Executed
 	if n.GTID.ByDomain {
@@ -200,9 +191,9 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 			if m.Status != group.Faulty {
 				m.Status, m.Since = group.Faulty, now
 			}
-			m.Errant, m.Fault, m.Back = ch.errant, "it has transactions that the primary has not", false
+			m.Errant, m.Fault, m.Back = ch.errant.String(), "it has transactions that the primary has not", false
 		})
-		return fmt.Sprintf("%s stays out of %s: only it has %s", ch.member, r.g.Name, ch.errant), errors.Join(err, r.amend(ctx, ch))
+		return fmt.Sprintf("%s stays out of %s: only it has %s; risso receipt --group %s shows what they changed", ch.member, r.g.Name, ch.errant, r.g.Name), errors.Join(err, r.amend(ctx, ch))
 	case "rejoin":
 		if err := r.point(ctx, ch.member); err != nil {
 			return "", err
@@ -235,7 +226,21 @@ func (r *run) amend(ctx context.Context, ch chore) error {
 		if j.Old != ch.member || j.Kind != failover.Failover || j.Receipt == nil {
 			continue
 		}
-		return failover.Amend(j.Receipt, ch.errant, ch.count, func() error { return j.Save(ctx) })
+		if failover.Amend(j.Receipt, ch.errant) {
+			if err := j.Save(ctx); err != nil { // which are lost is kept before anything is read, which may take long
+				return err
+			}
+		}
+		if r.Contents == nil || j.Receipt.Contents != nil {
+			return nil
+		}
+		cctx, stop := context.WithTimeout(ctx, contentsTime)
+		defer stop()
+		j.Receipt.Contents = r.Contents(cctx, ch.member, r.targets[ch.member], ch.errant)
+		return j.Save(ctx)
 	}
 	return nil
 }
+
+// contentsTime is how long binary logs may be read while a group is looked after.
+const contentsTime = 30 * time.Second
