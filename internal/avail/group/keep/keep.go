@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
@@ -20,6 +21,7 @@ type Documents = state.Documents
 const (
 	kindGroup  = "group"
 	kindAccess = "group_access"
+	kindKnown  = "group_known" // what was last seen of the primary
 	kindEpoch  = "group_epoch" // the highest one that a group had which was removed: one of the same name goes on from there
 )
 
@@ -158,10 +160,10 @@ func (r *Room) Remove(ctx context.Context, name string) error {
 	if err := r.remember(ctx, name); err != nil {
 		return err
 	}
-	for _, kind := range []string{kindGroup, kindAccess} {
+	for _, kind := range []string{kindGroup, kindAccess, kindKnown} {
 		d, err := r.Docs.Document(ctx, kind, name)
-		if errors.Is(err, state.ErrNotFound) && kind == kindAccess {
-			return nil
+		if errors.Is(err, state.ErrNotFound) && kind != kindGroup {
+			continue
 		}
 		if err != nil {
 			return none(err)
@@ -222,4 +224,26 @@ func (r *Room) read(ctx context.Context, kind, key string, v any) (version int64
 func (r *Room) write(ctx context.Context, kind, key string, version int64, v any) error {
 	_, err := state.WriteBody(ctx, r.Docs, r.Who, kind, key, version, v)
 	return err
+}
+
+// Known is what was last seen of a group's primary, whichever it was; a zero one if nothing was.
+func (r *Room) Known(ctx context.Context, name string) (k failover.Known, err error) {
+	if _, err = state.ReadBody(ctx, r.Docs, kindKnown, name, &k); errors.Is(err, state.ErrNotFound) {
+		err = nil
+	}
+	return k, err
+}
+
+// SetKnown stores it.
+func (r *Room) SetKnown(ctx context.Context, name string, k failover.Known) error {
+	for range tries {
+		d, err := r.Docs.Document(ctx, kindKnown, name)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		if err := r.write(ctx, kindKnown, name, d.Version, k); !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+	}
+	return nil // somebody else stores it, too
 }
