@@ -91,8 +91,8 @@ func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.S
 	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
-	p.Views = publish.NewBoard()
-	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Found: w.groupFound(set.Servers), Leader: w.lead.Leader, Event: w.Event, Logger: w.logger})
+	p.Views = publish.StartingBoard()
+	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Found: w.groupFound(set.Servers), Lead: w.lead, Event: w.Event, Logger: w.logger})
 	return p
 }
 

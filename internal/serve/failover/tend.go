@@ -16,21 +16,24 @@ type standing struct {
 	seen  *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 }
 
-// tend looks after a group: what was cut off is brought to its end, members that came back replicate again, the primary takes writes.
-func (w *watcher) tend(ctx context.Context) result {
-	r := result{what: "look after " + w.g.Name}
-	c := w.carrier()
-	j, err := c.Room.Unfinished(ctx, w.g.Name)
+// goOn brings a change that was cut off to its end, or takes it back; false: there was none.
+func goOn(ctx context.Context, c *carry.Carrier, name string) (result, bool) {
+	r := result{what: "bring a change of " + name + " that was cut off to its end"}
+	j, err := c.Room.Unfinished(ctx, name)
 	if err == nil && j != nil {
-		_, err = c.Resume(ctx, carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true})
-		r.err, r.what = err, "bring a change of "+w.g.Name+" that was cut off to its end"
+		_, err = c.Resume(ctx, carry.Asked{Group: name, By: "risso serve", Automatic: true})
+	}
+	r.err = err
+	return r, j != nil || err != nil
+}
+
+// tend looks after a group: what was cut off is brought to its end, members that came back replicate again, the primary takes writes.
+func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, act bool) result {
+	if r, was := goOn(ctx, c, name); was {
 		return r
 	}
-	if err != nil {
-		r.err = err
-		return r
-	}
-	did, seen, err := c.Tend(ctx, w.g.Name, w.d.Auto && w.g.Policy.Automatic)
+	r := result{what: "look after " + name}
+	did, seen, err := c.Tend(ctx, name, act)
 	r.err = err
 	r.tell = func() {
 		for _, text := range did {

@@ -38,7 +38,7 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 		if !a.Since.IsZero() {
 			j.Blocked = a.Since.UTC()
 		}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, began: time.Now()}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
@@ -73,10 +73,10 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 		return r.giveUp(ctx, err)
 	}
 	if err := r.promote(ctx, n); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if err := r.publish(ctx, group.Faulty, "it did not answer: "+a.Because); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	return r.conclude(ctx)
 }
@@ -228,7 +228,7 @@ func (r *run) awaitAgent(ctx context.Context) error {
 	if ttl == 0 {
 		return nil
 	}
-	left := time.Until(r.j.Began.Add(agent.Wait(ttl)))
+	left := time.Until(r.began.Add(agent.Wait(ttl))) // another controller's clock, which wrote when the change began, may be wrong
 	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
 	return delay.For(ctx, max(0, left))
 }

@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -23,7 +24,7 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 			return err
 		}
 		out = &j.Journal
-		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}, began: time.Now()}
 		defer r.close()
 		r.words("", "%s goes on with it", c.Holder)
 		return r.resume(ctx)
@@ -94,10 +95,10 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		return r.failoverAgain(ctx)
 	}
 	if err := r.promote(ctx, n); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if err := r.publish(ctx, status, why); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	return r.conclude(ctx)
 }

@@ -186,7 +186,7 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 		}
 		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Begun, By: a.By, Because: a.Because, Old: p.Old, New: p.Choice.Winner,
 			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old)}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, began: time.Now()}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
@@ -253,7 +253,7 @@ func (r *run) switchover(ctx context.Context) error {
 		return r.goBack(ctx, err)
 	}
 	if err := r.publish(ctx, group.Secondary, ""); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if res.Holds() { // those that came since wait for the lock, and would write here when it is gone
 		if _, err := fence.Fence(ctx, r.targets[r.j.Old], fence.Options{Epoch: r.j.Epoch, Limit: r.Limits.Stop}); err != nil {
@@ -270,7 +270,7 @@ const announced = 300 * time.Millisecond
 // announce tells clients that the primary is handed over.
 func (r *run) announce(ctx context.Context) error {
 	_, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-		if g.Lease.Holder != r.Holder {
+		if !r.mine(g) {
 			return ErrLost
 		}
 		g.Moving = true

@@ -216,7 +216,7 @@ func words(g group.Group) string {
 	if !g.Policy.Automatic {
 		out += ", failed over by hand only"
 	}
-	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
+	if g.Lease.Holder != "" {
 		out += ", being changed by " + g.Lease.Holder
 	}
 	return out

@@ -94,7 +94,7 @@ func run(ctx context.Context, s screen.Streams, f config.Flags) error {
 		return fmt.Errorf("open the page: %w", err)
 	}
 	return serve.Run(ctx, s.Err, f, func(ctx context.Context, ln net.Listener, p serve.Parts) error {
-		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Sizes: p.Sizes, Advice: p.Advice, Topology: p.Topology, Groups: &failover.Hand{Docs: p.Facts, Limits: carry.DefaultLimits(), Hooks: p.Publishing.Hooks(), Logger: p.Logger}, Rules: p.Rules.Now, Health: p.Health.Under("/health/"), Views: p.Views, Shards: &shards.Room{Docs: p.Facts, Who: "risso serve"}, Clients: p.Publishing.Desk(), Page: page, Version: release.Version(),
+		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Sizes: p.Sizes, Advice: p.Advice, Topology: p.Topology, Groups: &failover.Hand{Docs: p.Facts, Limits: carry.DefaultLimits(), Hooks: p.Publishing.Hooks(), Lead: p.Lead, Logger: p.Logger}, Rules: p.Rules.Now, Health: p.Health.Under("/health/"), Views: p.Views, Shards: &shards.Room{Docs: p.Facts, Who: "risso serve"}, Clients: p.Publishing.Desk(), Page: page, Version: release.Version(),
 			Statements: web.Statements{Store: p.Statements, Missing: p.Missing, Sources: p.Sources},
 			Open:       p.Settings.Open, Hosts: p.Settings.Hosts, Limits: p.Settings.Limits, Did: p.Did, Logger: p.Logger})
 		return web.Serve(ctx, ln, handler, p.Settings.Limits, p.Logger)
