@@ -10,6 +10,9 @@ import (
 // tendEvery is how often a group whose primary lives is looked after.
 const tendEvery = 2 * time.Second
 
+// watchEvery is how often a controller that does not lead asks the members of a group what it has to know if it leads when the primary dies.
+const watchEvery = 10 * time.Second
+
 // standing is what the watcher remembers of what it did.
 type standing struct {
 	tried time.Time       // when a failover was tried last
@@ -27,11 +30,8 @@ func goOn(ctx context.Context, c *carry.Carrier, name string) (result, bool) {
 	return r, j != nil || err != nil
 }
 
-// tend looks after a group: what was cut off is brought to its end, members that came back replicate again, the primary takes writes.
+// tend looks after a group: members that came back replicate again, the primary takes writes. Unless act, it only looks.
 func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, act bool) result {
-	if r, was := goOn(ctx, c, name); was {
-		return r
-	}
 	r := result{what: "look after " + name}
 	did, seen, err := c.Tend(ctx, name, act)
 	r.err = err

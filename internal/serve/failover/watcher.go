@@ -33,7 +33,8 @@ type watcher struct {
 	heard   map[string]progress
 	known   failover.Known
 	belief  failover.Belief
-	busy    bool // something is being done
+	reign   uint64 // under which it acted last
+	busy    bool   // something is being done
 	tended  time.Time
 	told    map[string]bool // what was told once
 	state   standing
@@ -196,7 +197,7 @@ func (w *watcher) take(s seen) {
 		}
 		return
 	}
-	if s.open && s.kind == "" && w.primary != "" {
+	if s.open && s.kind == "" && w.primary != "" && w.d.Lead.Leader() {
 		w.tended = time.Time{} // two writers: it is shut now
 	}
 	if i := w.g.Find(s.name); i >= 0 && (w.g.Members[i].Status == group.Secondary || w.g.Members[i].Status == group.Spare) {
@@ -258,20 +259,37 @@ func (w *watcher) judge(ctx context.Context) {
 		w.tell(before)
 		w.find()
 	}
-	if w.busy || !w.d.Lead.Leader() || ctx.Err() != nil {
+	if w.busy || ctx.Err() != nil {
+		return
+	}
+	complete := len(w.last) == len(w.probers) || now.Sub(w.since) >= everyMember
+	if !w.d.Lead.Leader() {
+		if complete && w.belief.State == failover.Alive && now.Sub(w.tended) >= watchEvery {
+			w.tended, w.busy = now, true
+			c, name := w.carrier(), w.g.Name
+			go func() { w.work <- w.tend(ctx, c, name, false) }()
+		}
 		return
 	}
 	claim := group.Claim{Holder: w.d.holder, Reign: w.d.Lead.Epoch(), Sight: &w.sight}
+	if claim.Reign != w.reign { // what the one that led before left undone is not left waiting
+		w.reign, w.tended = claim.Reign, time.Time{}
+	}
 	if !claim.May(w.g.Lease, now) { // somebody changes it
 		return
 	}
 	switch {
 	case w.belief.State == failover.Dead && w.primary != "":
 		w.takeOver(ctx)
-	case now.Sub(w.tended) >= tendEvery && (len(w.last) == len(w.probers) || now.Sub(w.since) >= everyMember):
+	case now.Sub(w.tended) >= tendEvery && complete:
 		w.tended = now
 		c, name, act := w.carrier(), w.g.Name, w.d.Auto && w.g.Policy.Automatic
-		w.start(ctx, func(ctx context.Context) result { return w.tend(ctx, c, name, act) })
+		w.start(ctx, func(ctx context.Context) result {
+			if r, was := goOn(ctx, c, name); was {
+				return r
+			}
+			return w.tend(ctx, c, name, act)
+		})
 	}
 }
 
