@@ -260,7 +260,6 @@ type run struct {
 	j       *keep.Journal
 	mu      sync.Mutex // of the journal
 	nodes   map[string]*node
-	began   time.Time // when this process began with it, by its own clock
 }
 
 // mine reports whether the lease of a group, as it is now, is that of this run.

@@ -27,7 +27,7 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 			return err
 		}
 		was := g.Members[i].Name
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, began: time.Now(), j: &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}}
 		defer r.close()
 		res, err := r.shut(ctx, fence.Options{Limit: c.Limits.Stop, Grace: grace})
 		if err != nil {

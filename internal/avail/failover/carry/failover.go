@@ -38,7 +38,7 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 		if !a.Since.IsZero() {
 			j.Blocked = a.Since.UTC()
 		}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, began: time.Now()}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
@@ -222,13 +222,20 @@ func (r *run) fence(ctx context.Context) error {
 	return r.awaitAgent(ctx)
 }
 
+// allKnow is how long controllers may take to read what was agreed on; those that hear from no leader confirm nothing anyway.
+const allKnow = time.Second
+
 // awaitAgent waits until an agent beside an old primary that could not be kept from writes has fenced it, as it heard from no controller for so long.
 func (r *run) awaitAgent(ctx context.Context) error {
 	ttl := r.g.Policy.Agents
 	if ttl == 0 {
 		return nil
 	}
-	left := time.Until(r.began.Add(agent.Wait(ttl))) // another controller's clock, which wrote when the change began, may be wrong
+	// A controller that reaches the old primary confirms it until it reads that it is replaced. All is counted by this machine's clock: that of who wrote when it began may be wrong.
+	if err := r.moves(ctx); err != nil {
+		return err
+	}
+	left := agent.Wait(ttl) + allKnow
 	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
 	return delay.For(ctx, max(0, left))
 }

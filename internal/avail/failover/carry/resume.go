@@ -3,7 +3,6 @@ package carry
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -24,7 +23,7 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 			return err
 		}
 		out = &j.Journal
-		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}, began: time.Now()}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
 		defer r.close()
 		r.words("", "%s goes on with it", c.Holder)
 		return r.resume(ctx)

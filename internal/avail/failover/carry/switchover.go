@@ -186,7 +186,7 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 		}
 		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Begun, By: a.By, Because: a.Because, Old: p.Old, New: p.Choice.Winner,
 			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old)}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, began: time.Now()}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
 		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
@@ -269,6 +269,14 @@ const announced = 300 * time.Millisecond
 
 // announce tells clients that the primary is handed over.
 func (r *run) announce(ctx context.Context) error {
+	if err := r.moves(ctx); err != nil {
+		return err
+	}
+	return delay.For(ctx, announced)
+}
+
+// moves writes down that the primary is being replaced: no controller confirms it any more.
+func (r *run) moves(ctx context.Context) error {
 	_, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
 		if !r.mine(g) {
 			return ErrLost
@@ -276,10 +284,7 @@ func (r *run) announce(ctx context.Context) error {
 		g.Moving = true
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return delay.For(ctx, announced)
+	return err
 }
 
 // handOver lets the old primary take no more writes, the new one apply all of them, and take writes.

@@ -51,7 +51,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 			return err
 		}
 		t := lookAt(ctx, g, targets, c.Limits.Look)
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, began: time.Now(), j: &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}}
+		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}}
 		defer r.close()
 		var failed error
 		for _, ch := range chores(g, t) {
