@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/agree"
 )
 
@@ -26,7 +27,11 @@ type Options struct {
 	Auto  bool           // groups whose policy says so are failed over; else it is only told
 	Lead  agree.Leadership
 	Hooks *publish.Hooks // run when something happens; nil: there are none
-	Event func(fleet.Event)
+	// Rebuilds is the folder of the journals of members that are rebuilt, and of copies; "": none is.
+	Rebuilds string
+	// Capture keeps what the transactions of a member changed that only it has, before it is rebuilt; nil: their list alone is kept.
+	Capture func(ctx context.Context, g *group.Group, member string, t mysql.Target) error
+	Event   func(fleet.Event)
 	// Found takes what is wrong with a group, and the address of its primary; nil: nobody does.
 	Found  func(address, group string, findings []fleet.Finding)
 	Logger *slog.Logger
@@ -37,7 +42,8 @@ type Desk struct {
 	Options
 	holder string
 
-	run map[string]*watcher
+	mu  sync.Mutex
+	run map[string]*watcher // written by Run alone
 }
 
 // New makes a desk.
@@ -87,7 +93,9 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 		if w == nil {
 			wctx, cancel := context.WithCancel(ctx)
 			w = newWatcher(d, g, cancel)
+			d.mu.Lock()
 			d.run[g.Name] = w
+			d.mu.Unlock()
 			all.Go(func() { w.watch(wctx) })
 			continue
 		}
@@ -96,7 +104,9 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 	for name, w := range d.run {
 		if !seen[name] {
 			w.cancel()
+			d.mu.Lock()
 			delete(d.run, name)
+			d.mu.Unlock()
 			d.Board.Forget(name)
 		}
 	}

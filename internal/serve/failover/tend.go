@@ -15,8 +15,9 @@ const watchEvery = 10 * time.Second
 
 // standing is what the watcher remembers of what it did.
 type standing struct {
-	tried time.Time       // when a failover was tried last
-	seen  *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
+	tried    time.Time       // when a failover was tried last
+	refilled time.Time       // when a rebuild was tried last
+	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 }
 
 // goOn brings a change that was cut off to its end, or takes it back; false: there was none.

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/lost"
 )
 
 // watcher watches one group.
@@ -22,6 +23,8 @@ type watcher struct {
 	looks  chan seen
 	work   chan result       // of what was done in the background
 	posts  chan *group.Group // as it was published in the background
+	asked  chan chan<- Seen
+	ended  chan struct{}
 
 	g       *group.Group
 	sight   group.Sight // of its lease
@@ -39,6 +42,8 @@ type watcher struct {
 	told    map[string]bool // what was told once
 	state   standing
 	since   time.Time
+	filling *filling     // a member that is rebuilt; nil: none
+	filled  chan rebuilt // what came of it
 }
 
 // progress is how far a replica has come, and when that last changed.
@@ -56,7 +61,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), posts: make(chan *group.Group, 4), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -71,6 +76,7 @@ func (w *watcher) changed(g *group.Group) {
 
 // watch watches until ctx ends.
 func (w *watcher) watch(ctx context.Context) {
+	defer close(w.ended)
 	var probing sync.WaitGroup
 	defer probing.Wait()
 	pctx, stop := context.WithCancel(ctx)
@@ -84,6 +90,10 @@ func (w *watcher) watch(ctx context.Context) {
 			if w.busy { // what was begun is brought to where it can be left
 				<-w.work
 			}
+			if w.filling != nil {
+				w.filling.stop(context.Cause(ctx))
+				<-w.filled
+			}
 			return
 		case g := <-w.fresh:
 			w.adopt(pctx, &probing, g)
@@ -94,9 +104,16 @@ func (w *watcher) watch(ctx context.Context) {
 			w.done(r)
 		case g := <-w.posts:
 			w.d.Board.Tell(w.viewOf(g), g.Members)
+		case r := <-w.filled:
+			w.filling = nil
+			w.refilled(r)
+		case reply := <-w.asked:
+			reply <- w.seen()
+			continue
 		case <-tick.C:
 		}
 		w.judge(ctx)
+		w.refill(ctx)
 		w.show()
 	}
 }
@@ -380,7 +397,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group, as it is seen now.
 func (w *watcher) carrier() *carry.Carrier {
 	sight := w.sight
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: carry.DefaultLimits(), Hooks: w.d.Hooks, Lead: w.d.Lead, Sight: &sight, Published: func(g *group.Group) {
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: carry.DefaultLimits(), Hooks: w.d.Hooks, Contents: lost.FromMember, Lead: w.d.Lead, Sight: &sight, Published: func(g *group.Group) {
 		select {
 		case w.posts <- g:
 		default: // it is read from the room soon

@@ -62,6 +62,9 @@ type Carrier struct {
 	// Sight is of the group's lease, by who watches it; nil: a lease that somebody has is looked at for as long as it takes to know whether its holder lives.
 	Sight *group.Sight
 
+	// Contents reads from a member's binary logs what lost transactions changed; nil: nobody does.
+	Contents func(ctx context.Context, member string, t mysql.Target, which mysql.Errant) *failover.Contents
+
 	step func(where, statement string) // is called before each statement, by tests that end the process there; may be nil
 }
 
@@ -265,6 +268,15 @@ type run struct {
 // mine reports whether the lease of a group, as it is now, is that of this run.
 func (r *run) mine(g *group.Group) bool {
 	return g.Lease.Holder == r.Holder && g.Lease.Epoch == r.g.Lease.Epoch
+}
+
+// run is one that begins, without a journal yet.
+func (c *Carrier) run(ctx context.Context, g *group.Group) (*run, error) {
+	targets, access, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}, nil
 }
 
 // holds makes sure that nobody else has the lease by now, who may have let another member take writes, and that this controller leads.
