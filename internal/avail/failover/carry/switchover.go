@@ -301,7 +301,7 @@ func (r *run) switchover(ctx context.Context) error {
 		return r.goBack(ctx, err)
 	}
 	if err := r.publish(ctx, group.Secondary, ""); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if res.Holds() { // those that came since wait for the lock, and would write here when it is gone
 		if _, err := fence.Fence(ctx, r.targets[r.j.Old], fence.Options{Epoch: r.j.Epoch, Limit: r.Limits.Stop}); err != nil {
@@ -317,17 +317,22 @@ const announced = 300 * time.Millisecond
 
 // announce tells clients that the primary is handed over.
 func (r *run) announce(ctx context.Context) error {
+	if err := r.moves(ctx); err != nil {
+		return err
+	}
+	return delay.For(ctx, announced)
+}
+
+// moves writes down that the primary is being replaced: no controller confirms it any more.
+func (r *run) moves(ctx context.Context) error {
 	_, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-		if g.Lease.Holder != r.Holder {
+		if !r.mine(g) {
 			return ErrLost
 		}
 		g.Moving = true
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return delay.For(ctx, announced)
+	return err
 }
 
 // handOver lets the old primary take no more writes, the new one apply all of them, and take writes.
