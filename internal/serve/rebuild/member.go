@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/serve/lost"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -33,8 +34,6 @@ type Members struct {
 	Wait    time.Duration // how long each thing may take that is waited for
 	Say     func(string)
 	Line    Line // is shown how far it is; nil: nobody
-	// Capture keeps what the transactions changed that only the member has, before they are gone: an error leaves the member as it is. Nil: their list alone is kept.
-	Capture func(ctx context.Context, g *group.Group, member string, t mysql.Target) error
 }
 
 // DefaultLimits spare the server that is read: it is a replica as a rule, and one that could follow the primary.
@@ -80,6 +79,7 @@ type member struct {
 	done    func()
 	aims    bool // it is to be pointed at the primary before
 	errant  string
+	extra   mysql.Errant // the same as it was read now
 }
 
 // Plan says what would be done, and changes nothing.
@@ -140,11 +140,6 @@ func (m *Members) look(ctx context.Context, a Asked) (*member, error) {
 	}
 	p := one.t.Find(one.g.Members[one.g.Primary()].Name)
 	one.errant = one.g.Members[one.g.Find(a.Member)].Errant // an earlier run may have dropped them
-	if p >= 0 {
-		if now, told := one.t.Beyond(one.at, []int{p}); told && now != "" {
-			one.errant = now
-		}
-	}
 	switch {
 	case p < 0 || !one.t.Nodes[p].Seen:
 		return nil, fault.New(fault.Failed, "", fmt.Errorf("the primary of %s does not answer", a.Group))
@@ -152,6 +147,9 @@ func (m *Members) look(ctx context.Context, a Asked) (*member, error) {
 		return nil, fmt.Errorf("%s and the primary of %s are one server", a.Member, a.Group)
 	case one.t.Nodes[one.at].Writes.Open():
 		return nil, fault.New(fault.Failed, "risso serve closes it; or SET GLOBAL read_only = ON", fmt.Errorf("%s takes writes", a.Member))
+	}
+	if one.extra = carry.Extra(&one.t.Nodes[one.at], &one.t.Nodes[p]); !one.extra.Empty() {
+		one.errant = one.extra.String()
 	}
 	return one, nil
 }
@@ -286,11 +284,10 @@ func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
 		m.done()
 		return nil, err
 	}
-	if m.Capture != nil {
-		t.say("what only it has is written down")
-		if err := m.Capture(ctx, m.g, p.Member, m.targets[m.g.Find(p.Member)]); err != nil {
+	if !m.extra.Empty() && (m.job.Question.Left == nil || !m.job.Question.Left.Cleared) {
+		if err := m.capture(ctx, t, rec); err != nil {
 			m.done()
-			return rec, fmt.Errorf("what only %s has could not be kept: %w", p.Member, err)
+			return rec, err
 		}
 	}
 	if m.aims {
@@ -311,6 +308,25 @@ func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
 	}
 	defer m.done()
 	return rec, m.fill(ctx, t, rec)
+}
+
+// captureTime is how long the binary logs of a member may be read before it is rebuilt. What was not read till then is said to be unseen.
+const captureTime = 5 * time.Minute
+
+// capture keeps what the transactions changed that only the member has: its binary logs will be gone.
+func (m *member) capture(ctx context.Context, t *telling, rec *keep.Rebuilt) error {
+	t.say("what only it has is written down")
+	c := &carry.Carrier{Room: m.Room, Limits: carry.DefaultLimits()}
+	if err := c.Complete(ctx, rec.Group); err != nil {
+		return fmt.Errorf("write into the receipt what only %s has: %w", rec.Member, err)
+	}
+	rctx, stop := context.WithTimeout(ctx, captureTime)
+	defer stop()
+	rec.Contents = lost.FromMember(rctx, rec.Member, m.targets[m.g.Find(rec.Member)], m.extra)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return m.Room.SaveRebuilt(ctx, rec)
 }
 
 // fill replaces the data of a member that points at the primary.
