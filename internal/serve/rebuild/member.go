@@ -258,17 +258,20 @@ func (m *Members) Do(ctx context.Context, a Asked) (rec *keep.Rebuilt, err error
 	} else {
 		rec, err = one.do(work, t)
 	}
-	end()
-	holding.Wait()
 	if cause := context.Cause(work); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
+	end()
+	holding.Wait()
 	return rec, m.ended(ctx, a, rec, err)
 }
 
 // do does it, while the member is held.
 func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
-	whole := m.whole()
+	whole, err := m.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := m.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -349,6 +352,10 @@ func (m *member) fill(ctx context.Context, t *telling, rec *keep.Rebuilt) error 
 	if err != nil {
 		return err
 	}
+	rec.Filled = time.Now().UTC()
+	if err := m.Room.SaveRebuilt(ctx, rec); err != nil {
+		return err
+	}
 	return m.compare(ctx, t, rec)
 }
 
@@ -371,14 +378,20 @@ func (m *member) compare(ctx context.Context, t *telling, rec *keep.Rebuilt) err
 	return nil
 }
 
-// whole reports whether an earlier run came to its end, and was killed before it could say so: the member follows the primary, and has nothing that that has not.
-func (m *member) whole() bool {
-	i, n, p := m.g.Find(m.asked.Member), &m.t.Nodes[m.at], &m.t.Nodes[m.t.Find(m.g.Members[m.g.Primary()].Name)]
-	if m.g.Members[i].Rebuild == nil || len(n.Channels) != 1 || n.Channels[0].Source != m.g.Members[m.g.Primary()].Address || !n.Channels[0].Receiving() || !n.Channels[0].Applying() {
-		return false
+// whole reports whether an earlier run filled the member, and was killed before it had compared it: it follows the primary, and has nothing that that has not.
+func (m *member) whole(ctx context.Context) (bool, error) {
+	list, err := m.Room.AllRebuilt(ctx, m.g.Name)
+	if err != nil {
+		return false, err
 	}
-	extra, told := m.t.Beyond(m.at, []int{m.t.Find(p.Name)})
-	return told && extra == ""
+	filled := false
+	for _, b := range list {
+		if b.Member == m.asked.Member {
+			filled = !b.Filled.IsZero() && b.Ended.IsZero()
+		}
+	}
+	n := &m.t.Nodes[m.at]
+	return filled && m.extra.Empty() && len(n.Channels) == 1 && n.Channels[0].Source == m.g.Members[m.g.Primary()].Address && n.Channels[0].Receiving() && n.Channels[0].Applying(), nil
 }
 
 // aim points the member at the primary, when nobody else changes the group for a moment.

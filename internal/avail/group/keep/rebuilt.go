@@ -18,6 +18,7 @@ type Rebuilt struct {
 	Member string    `json:"member"`
 	By     string    `json:"by"`
 	Began  time.Time `json:"began"`
+	Filled time.Time `json:"filled,omitzero"` // when it had the data, and followed the primary; it is compared after that
 	Ended  time.Time `json:"ended,omitzero"`
 	Errant string    `json:"errant"` // the transactions that only it had
 	// Contents are what they changed, as its binary logs told; nil: there were none, or an earlier run had dropped them.
