@@ -130,6 +130,7 @@ type Policy struct {
 	Center    string        `json:"center,omitempty"`     // preferred data center
 	SemiSync  bool          `json:"semi_sync"`            // each primary waits for an acknowledgement
 	Rebuild   bool          `json:"rebuild,omitempty"`    // one that has transactions of its own is rebuilt
+	Unwritten bool          `json:"unwritten,omitempty"`  // no row is written to verify a promotion
 }
 
 // Group is a primary and the servers that replicate from it.
@@ -144,6 +145,14 @@ type Group struct {
 	Lease   Lease     `json:"lease"`
 	Moving  bool      `json:"moving,omitempty"` // the primary is being handed over, as long as somebody has the lease: clients wait
 	Failed  time.Time `json:"failed,omitzero"`  // when it was last failed over automatically
+	Events  *Events   `json:"events,omitempty"` // nil: nobody asked yet
+}
+
+// Events are the scheduled events that a primary runs. Its replicas do not tell: there all of them have one status, those that it does not run, too.
+type Events struct {
+	At        time.Time `json:"at"`        // when it was asked
+	Scheduler string    `json:"scheduler"` // its event_scheduler: ON, OFF, DISABLED
+	Enabled   []string  `json:"enabled"`   // quoted names, schema and event
 }
 
 // Errors of this package.

@@ -172,6 +172,7 @@ func answers() []answer {
 		{"failover codes", "", reflect.TypeFor[failover.CodesAnswer]()},
 		{"failover resume", "", reflect.TypeFor[failover.Answer]()},
 		{"receipt", "", reflect.TypeFor[failover.ReceiptsAnswer]()},
+		{"receipt apply", "", reflect.TypeFor[failover.ReappliedAnswer]()},
 		{"switchover", "", reflect.TypeFor[failover.Answer]()},
 		{"group create", "", reflect.TypeFor[group.Answer]()},
 		{"group list", "", reflect.TypeFor[group.Answer]()},

@@ -173,6 +173,7 @@ var answerRuns = []answerRun{
 	{"group demote", "group demote g --yes --data DIR/groups", 0},
 	{"group promote", "group promote g p --yes --data DIR/groups", 0},
 	{"receipt", "receipt --group g --data DIR/groups", 0},
+	{"receipt apply", "receipt apply --group g --dry-run --data DIR/groups", 1},
 	{"group health", "group health g --data DIR/groups", 0},
 	{"group prepare", "group prepare g --dry-run --data DIR/groups", 0},
 	{"group set-status", "group set-status g r FAULTY --data DIR/groups", 0},

@@ -8,7 +8,7 @@ import { fleet } from '../common/store';
 import { HOME, formatView } from '../common/view';
 import { Ask, type Wish } from './Ask';
 import { Changes, Steps } from './Changes';
-import { candidateWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, memberState, policyWords, primaryOf, seenOf, seenWords, viewWords, type Said } from './words';
+import { barredAs, candidateWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, memberState, policyWords, primaryOf, seenOf, seenWords, viewWords, type Said } from './words';
 
 const FORECAST_MS = 4000;
 const CHANGES_MS = 4000;
@@ -20,8 +20,7 @@ function Sentences({ list }: { list: Said[] }) {
   return <ul class="findings">{list.map((s) => <li key={s.text}><StateMark state={s.tone} wordless /><div>{s.text}</div></li>)}</ul>;
 }
 
-function Members({ s, now, wants, busy }: { s: GroupStanding; now: number; wants: (w: Wish) => void; busy: string }) {
-  const barred = mayFailOver.value ? busy : NO_FAILOVER;
+function Members({ s, f, now, wants, busy }: { s: GroupStanding; f: GroupForecast | null; now: number; wants: (w: Wish) => void; busy: string }) {
   const centers = s.group.members.some((m) => m.center);
   return (
     <table class="g-members" aria-label={`Members of ${s.group.name}`}>
@@ -31,6 +30,7 @@ function Members({ s, now, wants, busy }: { s: GroupStanding; now: number; wants
           const seen = seenOf(s, m.name);
           const old = seen ? now - unix(seen.at) : 0;
           const watched = fleet.value?.instances?.find((i) => i.address === m.address);
+          const barred = mayFailOver.value ? busy || barredAs(f, m.name) : NO_FAILOVER;
           return (
             <tr key={m.name} data-member={m.name} data-status={m.status}>
               <td class="g-status"><StateMark state={memberState(m, seen)} wordless /><b>{m.status}</b><small>since <Moment t={unix(m.since)} now={now} /></small></td>
@@ -51,9 +51,9 @@ function Members({ s, now, wants, busy }: { s: GroupStanding; now: number; wants
   );
 }
 
-function Ready({ s, f, now, wants }: { s: GroupStanding; f: GroupForecast | null; now: number; wants: (o: GroupOrder) => void }) {
+function Ready({ s, f, unasked, now, wants }: { s: GroupStanding; f: GroupForecast | null; unasked: string; now: number; wants: (o: GroupOrder) => void }) {
   const [accept, setAccept] = useState(false);
-  if (!f) return <section aria-labelledby="g-ready"><h2 id="g-ready">If the primary died now</h2><p class="quiet">The members are being asked…</p></section>;
+  if (!f) return <section aria-labelledby="g-ready"><h2 id="g-ready">If the primary died now</h2><p class={unasked ? 'bad' : 'quiet'}>{unasked ? `The members could not be asked: ${unasked}` : 'The members are being asked…'}</p></section>;
   const loss = (f.choice.refused ?? []).some((r) => r.code === 'loss');
   const why = !mayFailOver.value ? NO_FAILOVER : f.alive ? 'The primary answers: switch over instead' : '';
   return (
@@ -100,10 +100,19 @@ function Policy({ s, automatic, now, wants }: { s: GroupStanding; automatic: boo
 export function GroupRoom({ s, a, now, onChange }: { s: GroupStanding; a: Standing; now: number; onChange: () => void }) {
   const { group: g } = s;
   const [forecast, setForecast] = useState<GroupForecast | null>(null);
+  const [unasked, setUnasked] = useState('');
   const [changes, setChanges] = useState<GroupChange[]>([]);
   const [wish, setWish] = useState<Wish | null>(null);
   const holder = holderOf(s, now);
-  usePoll(async () => setForecast(await fetchForecast(g.name)), FORECAST_MS, [g.epoch, s.seen?.state]);
+  usePoll(async () => {
+    try {
+      setForecast(await fetchForecast(g.name));
+      setUnasked('');
+    } catch (e) {
+      setForecast(null); // an old one would be taken for what is so now
+      setUnasked(e instanceof Error ? e.message : String(e));
+    }
+  }, FORECAST_MS, [g.epoch, s.seen?.state]);
   usePoll(async () => setChanges(await fetchGroupChanges(g.name, LAST)), holder ? FAST_MS : CHANGES_MS, [g.epoch, holder !== '']);
   const said = groupSaid(s, a.automatic, now);
   const p = primaryOf(s);
@@ -125,9 +134,9 @@ export function GroupRoom({ s, a, now, onChange }: { s: GroupStanding; a: Standi
         {!mayFailOver.value && <p class="quiet" data-barred>{NO_FAILOVER}</p>}
       </header>
       {running && <div class="g-running"><Steps list={running.steps} /></div>}
-      <Members s={s} now={now} wants={setWish} busy={holder ? `${holder} is changing the group` : ''} />
+      <Members s={s} f={forecast} now={now} wants={setWish} busy={holder ? `${holder} is changing the group` : ''} />
       <div class="g-two">
-        <Ready s={s} f={forecast} now={now} wants={wants} />
+        <Ready s={s} f={forecast} unasked={unasked} now={now} wants={wants} />
         <div>
           <section aria-labelledby="g-clients"><h2 id="g-clients">Where clients go</h2><Sentences list={[viewWords(s), ...fenceWords(s)]} /></section>
           <Policy s={s} automatic={a.automatic} now={now} wants={wants} />

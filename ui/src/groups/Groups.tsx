@@ -75,7 +75,7 @@ export function Groups() {
     <main class="groups">
       <header class="page-head">
         <h1>Groups</h1>
-        <p class={`sentence lead ${said.tone}`}>{said.text}</p>
+        {a.groups.length > 1 && <p class={`sentence lead ${said.tone}`}>{said.text}</p>}
       </header>
       {(a.groups.length > 1 || !chosen) && <List a={a} chosen={chosen?.group.name ?? ''} now={now} />}
       {chosen ? <GroupRoom key={chosen.group.name} s={chosen} a={a} now={now} onChange={() => setTurn(turn + 1)} /> : <p class="sentence">There is no group {cls}.</p>}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Candidate, GroupChange, GroupForecast, GroupMember, GroupStanding, Receipt, SeenMember, Standing } from '../api';
-import { candidateWords, changeWords, controllerWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, lead, memberState, nextStatuses, outageWords, outcome, policyWords, question, seenWords, verdictTone, viewWords } from './words';
+import { barredAs, candidateWords, changeWords, controllerWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, lead, memberState, nextStatuses, outageWords, outcome, policyWords, question, seenWords, verdictTone, viewWords } from './words';
 
 const NOW = Date.parse('2026-11-29T00:10:00Z') / 1000;
 const at = '2026-11-29T00:09:59Z';
@@ -67,12 +67,17 @@ test('members: their mark, the last look, how far behind', () => {
 
 describe('the forecast', () => {
   const candidate = (name: string, more: Partial<Candidate> = {}): Candidate => ({ name, received: '', waiting: 0, lacks: 0, refused: null, ...more });
-  const forecast = (more: Partial<GroupForecast> = {}, choice: Partial<GroupForecast['choice']> = {}): GroupForecast => ({ group: 'shop', asked: at, primary: 'db1', alive: true, ready: true, known: { told: true, semi_sync: true, lossless: true, wait_for: 1 }, plan: [], agents: [], choice: { winner: 'db2', candidates: [candidate('db2')], refused: null, lost_count: 0, ...choice }, ...more });
+  const forecast = (more: Partial<GroupForecast> = {}, choice: Partial<GroupForecast['choice']> = {}): GroupForecast => ({ group: 'shop', asked: at, primary: 'db1', alive: true, ready: true, known: { told: true, semi_sync: true, lossless: true, wait_for: 1, acknowledgers: ['db2'] }, plan: [], agents: [], choice: { winner: 'db2', candidates: [candidate('db2')], refused: null, lost_count: 0, ...choice }, ...more });
   const text = (f: GroupForecast, behind: number | null = 0): string => forecastWords(f, (n) => look(n, { behind_seconds: behind })).map((s) => s.text).join(' ');
 
   test('who, how long, and what is lost', () => {
     expect(text(forecast())).toBe('If db1 died now, db2 would follow; it has applied all that it received. No acknowledged transaction would be lost: each commit waits for 1 replica, without a time-out.');
     expect(text(forecast({}, { candidates: [candidate('db2', { waiting: 1200 })], from: 'db3' }), 4)).toContain(`it has 1,200 transactions to apply first, and is 4${NBSP}s behind, and gets what it lacks from db3.`);
+    const two = { told: true, semi_sync: true, lossless: true, wait_for: 1, acknowledgers: ['db2', 'db3'] };
+    const gone = candidate('db3', { refused: [{ code: 'not_seen', why: 'it does not answer' }] });
+    expect(text(forecast({ known: two }, { candidates: [candidate('db2'), candidate('db3')] }))).toContain('No acknowledged transaction would be lost');
+    expect(text(forecast({ known: two }, { candidates: [candidate('db2'), gone] }))).toContain('It could not be proven that nothing is lost: each commit waits for 1 replica, but only 1 of the 2 that acknowledge answers, and 2 would have to.');
+    expect(text(forecast({ known: { ...two, wait_for: 2 } }, { candidates: [candidate('db2'), gone] }))).toContain('No acknowledged transaction would be lost: each commit waits for 2 replicas');
     expect(text(forecast({ known: { told: true, semi_sync: true } }))).toContain('may stop waiting');
     expect(text(forecast({ known: { told: true } }))).toContain('replication is asynchronous');
     expect(text(forecast({ known: {} }))).toContain('is not known');
@@ -81,6 +86,11 @@ describe('the forecast', () => {
     expect(text(forecast({ ready: false }, { winner: '' }))).toContain('If db1 died now, nobody could follow.');
     expect(forecastWords(forecast({ alive: false, because: 'nothing listens there' }, { winner: '' }), () => undefined)).toEqual([{ tone: 'critical', text: 'db1 does not answer (nothing listens there): nobody could follow.' }]);
     expect(text(forecast({ alive: false }, { lost_count: 2 }))).toContain('2 transactions of db1 would be lost.');
+  });
+  test('to whom nobody can switch over', () => {
+    const f = forecast({}, { candidates: [candidate('db2'), candidate('db3', { refused: [{ code: 'spare', why: 'it is SPARE' }] }), candidate('db4', { refused: [{ code: 'faulty', why: 'it is FAULTY' }, { code: 'not_seen', why: 'it does not answer' }] })] });
+    expect(['db2', 'db3', 'db4', 'db5'].map((n) => barredAs(f, n))).toEqual(['', '', 'it is FAULTY; it does not answer', '']);
+    expect(barredAs(null, 'db2')).toBe('');
   });
   test('candidates', () => {
     expect(candidateWords(candidate('db2'))).toBe('may follow');
@@ -94,7 +104,7 @@ test('the policy, and when it may act again', () => {
   expect(policyWords(p, true, true, undefined, NOW)[0]).toBe('failed over automatically');
   expect(policyWords(p, true, false, undefined, NOW)[0]).toBe('failed over by hand only: risso serve runs without --failover auto');
   expect(policyWords({ ...p, automatic: false }, true, true, undefined, NOW)[0]).toBe('failed over by hand only');
-  expect(policyWords(p, true, true, '2026-11-28T23:40:00Z', NOW)[0]).toBe(`failed over automatically, but not before 30${NBSP}min have passed since the last time`);
+  expect(policyWords(p, true, true, '2026-11-28T23:40:00Z', NOW)[0]).toBe(`failed over automatically, but not again within the next 30${NBSP}min`);
   expect(policyWords(p, false, true, undefined, NOW)[0]).toContain('left alone');
   expect(policyWords({ ...p, agents_ns: 5e9 }, true, true, undefined, NOW)).toContain(`agents fence a primary that no controller confirmed for 5${NBSP}s`);
 });

@@ -116,7 +116,15 @@ export function forecastWords(f: GroupForecast, seen: (name: string) => SeenMemb
 
 function lossWords(f: GroupForecast): Said {
   const k = f.known;
-  if (k.lossless) return { tone: 'ok', text: `No acknowledged transaction would be lost: each commit waits for ${counted(Math.max(1, k.wait_for ?? 1), 'replica')}, without a time-out.` };
+  if (k.lossless) {
+    // As the receipt will judge: of those that acknowledge, so many have to be asked that one of them must have each commit.
+    const acks = k.acknowledgers ?? [];
+    const waits = Math.max(1, k.wait_for ?? 1);
+    const need = Math.max(1, acks.length - waits + 1);
+    const asked = (f.choice.candidates ?? []).filter((c) => acks.includes(c.name) && !(c.refused ?? []).some((r) => r.code === 'not_seen')).length;
+    if (asked >= need) return { tone: 'ok', text: `No acknowledged transaction would be lost: each commit waits for ${counted(waits, 'replica')}, without a time-out.` };
+    return { tone: 'warning', text: `It could not be proven that nothing is lost: each commit waits for ${counted(waits, 'replica')}, but only ${asked} of the ${acks.length} that acknowledge ${asked === 1 ? 'answers' : 'answer'}, and ${need} would have to.` };
+  }
   if (!k.told) return { tone: 'warning', text: `What would be lost is not known: ${f.primary} did not tell whether it waits for replicas.` };
   if (k.semi_sync) return { tone: 'warning', text: `Transactions could be lost: ${f.primary} waits for replicas, but may stop waiting (a time-out, or not AFTER_SYNC).` };
   return { tone: 'warning', text: `What ${f.primary} writes last could be lost: replication is asynchronous.` };
@@ -130,6 +138,12 @@ export function candidateWords(c: Candidate): string {
   return [...words, ...(c.notes ?? [])].join('; ');
 }
 
+/** Why nobody can switch over to a member, if that is known; what it is promoted by name for does not count. */
+export function barredAs(f: GroupForecast | null, name: string): string {
+  const c = (f?.choice.candidates ?? []).find((x) => x.name === name);
+  return (c?.refused ?? []).filter((r) => r.code !== 'spare' && r.code !== 'delayed').map((r) => r.why).join('; ');
+}
+
 /** The policy, one line for each part. */
 export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean, failed: string | undefined, now: number): string[] {
   const out: string[] = [];
@@ -138,10 +152,10 @@ export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean,
   else if (!automatic) out.push('failed over by hand only: risso serve runs without --failover auto');
   else {
     const rest = failed ? unix(failed) + p.pause_ns / 1e9 - now : 0;
-    out.push(rest > 0 ? `failed over automatically, but not before ${age(rest)} have passed since the last time` : 'failed over automatically');
+    out.push(rest > 0 ? `failed over automatically, but not again within the next ${age(rest)}` : 'failed over automatically');
   }
   if (p.pause_ns > 0 && p.automatic) out.push(`at most once in ${age(p.pause_ns / 1e9)}`);
-  out.push(p.lossless ? 'refused where an acknowledged transaction is known to be lost' : 'also where transactions are lost');
+  out.push(p.lossless ? 'refused where an acknowledged transaction is known to be lost' : 'also where transactions are known to be lost');
   out.push(p.semi_sync ? 'each primary waits for an acknowledgement (semi-sync)' : 'no primary is made to wait for replicas');
   if ((p.agents_ns ?? 0) > 0) out.push(`agents fence a primary that no controller confirmed for ${seconds(p.agents_ns! / 1e9)}`);
   else out.push('no agents');

@@ -70,6 +70,7 @@ type create struct {
 	semiSync        bool
 	lossless        bool
 	manual          bool
+	noRow           bool
 	rebuild         bool
 	about           string
 	pause, patience time.Duration
@@ -105,6 +106,7 @@ another one (its password is read from --replication-password-file).
 	fl.BoolVar(&c.semiSync, "semi-sync", false, "each new primary waits for an acknowledgement of a replica before a commit is acknowledged")
 	fl.BoolVar(&c.lossless, "lossless", false, "refuse a failover that is known to lose transactions")
 	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
+	fl.BoolVar(&c.noRow, "no-row", false, "write no row (into the schema risso) by which a promotion is verified")
 	fl.BoolVar(&c.rebuild, "rebuild", false, rebuildHelp)
 	fl.StringVar(&c.about, "about", "", "what it is, in your words")
 	c.patience = carry.DefaultLimits().Look
@@ -163,7 +165,7 @@ func (c *create) run(ctx context.Context, name string) error {
 		return repoint.Refused("group "+name, refusals(no))
 	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Rebuild: c.rebuild, Agents: c.agents, AgentPort: c.agentPort}}
+		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Rebuild: c.rebuild, Agents: c.agents, AgentPort: c.agentPort, Unwritten: c.noRow}}
 	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}
