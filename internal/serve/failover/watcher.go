@@ -20,6 +20,7 @@ type watcher struct {
 	cancel context.CancelFunc
 	fresh  chan *group.Group
 	looks  chan seen
+	late   chan string // members whose answer takes long
 	work   chan result // of what was done in the background
 
 	g       *group.Group
@@ -53,7 +54,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), late: make(chan string, 4), work: make(chan result, 1), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -86,6 +87,10 @@ func (w *watcher) watch(ctx context.Context) {
 			w.adopt(pctx, &probing, g)
 		case s := <-w.looks:
 			w.take(s)
+		case name := <-w.late:
+			if name == w.primary { // when its replicas last heard from it is known the better the sooner they are asked
+				w.pokeAll()
+			}
 		case r := <-w.work:
 			w.busy = false
 			w.done(r)
@@ -117,7 +122,7 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 			w.once("target "+m.Name, fleet.SeverityWarning, fmt.Sprintf("%s of %s cannot be asked: %v", m.Name, g.Name, err))
 			continue
 		}
-		p := &prober{name: m.Name, target: t, tell: w.looks, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
+		p := &prober{name: m.Name, target: t, tell: w.looks, late: w.late, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
 		cctx, cancel := context.WithCancel(ctx)
 		w.probers[m.Name], w.stops[m.Name] = p, cancel
 		probing.Go(func() { p.run(cctx, w.pace(m)) })

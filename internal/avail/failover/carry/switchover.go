@@ -417,6 +417,7 @@ func (r *run) conclude(ctx context.Context) error {
 	for name, err := range failed {
 		r.words(name, "it does not follow the new primary: %v", err)
 	}
+	r.giveAllBack(ctx)
 	r.receipt(ctx)
 	told.Wait()
 	r.wellFor(ctx)
