@@ -363,7 +363,7 @@ func (b *bench) manyGroups(ctx context.Context, s *section) error {
 	t := s.table("one risso serve --failover auto", "groups", "members", "cores", "resident, MB")
 	t.row(strconv.Itoa(groups), strconv.Itoa(3*groups), figure(used[0]), figure(memory/1e6))
 	s.Figures["groups"], s.Figures["cores"], s.Figures["mb"] = float64(groups), used[0], memory/1e6
-	s.note("%d real servers take the place of %d, which do not fit into this machine's memory: each stands in %d groups, at an address of its own in each (127.77.N.1, passed on to the server by this benchmark). So risso serve has as many connections, and asks and gets as much, as with %d servers; only its own processor time counts. It watches no metrics of them.",
+	s.note("%d real servers take the place of %d, which do not fit into this machine's memory: each stands in %d groups, at an address of its own in each (127.77.N.1, passed on to the server by this benchmark). So risso serve has as many connections, and asks and gets as much, as with %d servers; only its own processor time counts.",
 		3*boxes, 3*groups, groups/boxes, 3*groups)
 	if groups < herdGroups {
 		s.note("Not %d groups: to see that it works.", herdGroups)

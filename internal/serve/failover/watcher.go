@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -107,15 +108,19 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 		return // an older reading
 	}
 	w.g = g
-	access, err := w.d.Room.Access(ctx, g.Name)
-	if err != nil {
-		return
-	}
+	var access *keep.Access // read only if a member is new: groups are looked at four times a second
 	names := map[string]bool{}
 	for _, m := range g.Members {
 		names[m.Name] = true
 		if w.probers[m.Name] != nil {
 			continue
+		}
+		if access == nil {
+			a, err := w.d.Room.Access(ctx, g.Name)
+			if err != nil {
+				return
+			}
+			access = &a
 		}
 		t, err := access.Target(m.Name)
 		if err != nil {
@@ -264,7 +269,7 @@ func (w *watcher) judge(ctx context.Context) {
 	switch {
 	case w.belief.State == failover.Dead && w.primary != "":
 		w.takeOver(ctx)
-	case now.Sub(w.tended) >= tendEvery && now.Sub(w.since) >= everyMember:
+	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last) && now.Sub(w.since) >= everyMember:
 		w.tended = now
 		w.start(func() result { return w.tend(ctx) })
 	}
