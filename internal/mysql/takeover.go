@@ -107,6 +107,31 @@ func (s Server) AroundPointing(channel string) (stop, start string) {
 	return s.StopThread(channel, Receiver), s.StartThread(channel, Receiver)
 }
 
+// Farewell is the variable that says for how many seconds at most a semi-synchronous receiver that is being stopped tries to end its session on its source; "" where none does. A
+// source that hangs lets it wait all that time, but 2 s at most: STOP SLAVE interrupts it then (seen on MariaDB 10.11). Source: MariaDB documentation,
+// "Semisynchronous Replication", "rpl_semi_sync_slave_kill_conn_timeout".
+func (s Server) Farewell() string {
+	if s.MariaDB() {
+		return "rpl_semi_sync_slave_kill_conn_timeout"
+	}
+	return ""
+}
+
+// SetFarewell is the statement that gives it a value. 1 is the least: with 0 nothing bounds it, and STOP SLAVE may wait until the source answers (seen on MariaDB 10.11).
+func (s Server) SetFarewell(seconds string) string {
+	return "SET GLOBAL /* risso: stop without waiting for a source that is silent */ " + s.Farewell() + " = " + SettingText(seconds)
+}
+
+// Silence is the variable that says after how many seconds without a word from its source a receiver connects anew. One that is connecting to a source which hangs is stopped only
+// after 2 s, one that reads at once: the first signal of STOP REPLICA is lost on the former, and KILL does not reach it either (seen on MySQL 9.7). The value is that of the
+// receiver's start. Source: MySQL manual, "replica_net_timeout".
+func (s Server) Silence() string {
+	if s.atLeast(80026) {
+		return "replica_net_timeout"
+	}
+	return "slave_net_timeout"
+}
+
 // RowSchema is the schema in which Risso writes who the primary is.
 const RowSchema = "risso"
 

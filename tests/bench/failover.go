@@ -34,7 +34,7 @@ var failoverRows = []struct {
 // kills kills primaries under load, with Risso as the controller and with orchestrator, and reads from a ledger how long nobody could write and what was lost.
 func (b *bench) kills(ctx context.Context, s *section) error {
 	if os.Geteuid() != 0 {
-		return errors.New("only root can make the network namespaces that the servers are in")
+		return errRoot
 	}
 	orchestrator := os.Getenv("ORCHESTRATOR")
 	if orchestrator == "" {
@@ -52,7 +52,7 @@ func (b *bench) kills(ctx context.Context, s *section) error {
 				replication = "semi-synchronous"
 			}
 			say("failover: %s, %s, %s", row.server, replication, peer)
-			c, err := b.killRow(ctx, fmt.Sprintf("%s-%t-%s", row.server, row.semi, peer), row.server, row.semi, peer, orchestrator)
+			c, err := b.faultRow(ctx, faultRow{name: fmt.Sprintf("%s-%t-%s", row.server, row.semi, peer), server: row.server, semi: row.semi, peer: peer, orchestrator: orchestrator, kind: chaos.Kill})
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -83,17 +83,25 @@ func (b *bench) kills(ctx context.Context, s *section) error {
 	return nil
 }
 
-// killRow kills the primary of fresh servers again and again. The certificate is of the rounds until an error.
-func (b *bench) killRow(ctx context.Context, name, server string, semi bool, peer, orchestrator string) (*chaos.Certificate, error) {
-	dir := filepath.Join(b.work, name)
+// faultRow is one kind of fault, caused again and again to the primary of fresh servers.
+type faultRow struct {
+	name, server       string
+	semi               bool
+	peer, orchestrator string
+	kind               chaos.Kind
+}
+
+// faultRow causes it. The certificate is of the rounds until an error.
+func (b *bench) faultRow(ctx context.Context, row faultRow) (*chaos.Certificate, error) {
+	dir := filepath.Join(b.work, row.name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	controllers := 0
-	if peer == "Risso" {
+	if row.peer == "Risso" {
 		controllers = 1
 	}
-	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: server, Replicas: 2, SemiSync: semi, Controllers: controllers, Say: func(string) {}})
+	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: row.server, Replicas: 2, SemiSync: row.semi, Controllers: controllers, Say: func(string) {}})
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -105,8 +113,8 @@ func (b *bench) killRow(ctx context.Context, name, server string, semi bool, pee
 		return nil, err
 	}
 	var cluster chaos.Cluster = lab
-	if peer == "orchestrator" {
-		if cluster, err = newOrchestrated(ctx, lab, orchestrator, semi); err != nil {
+	if row.peer == "orchestrator" {
+		if cluster, err = newOrchestrated(ctx, lab, row.orchestrator, row.semi); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +127,7 @@ func (b *bench) killRow(ctx context.Context, name, server string, semi bool, pee
 	if err != nil {
 		return nil, err
 	}
-	faults := chaos.Plan(1, []chaos.Kind{chaos.Kill}, b.rounds)
+	faults := chaos.Plan(1, []chaos.Kind{row.kind}, b.rounds)
 	for i := range faults {
 		faults[i].Least = time.Second
 	}

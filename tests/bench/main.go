@@ -65,6 +65,11 @@ var benches = map[string][]part{
 	},
 	"failover": {
 		{"kill", "kill -9 of primaries under load, beside orchestrator", (*bench).kills},
+		{"freeze", "SIGSTOP of primaries under load", (*bench).freezes},
+		{"partition", "primaries cut off from everybody, under load", (*bench).partitions},
+		{"switchover", "planned changes of the primary under load", (*bench).switchovers},
+		{"alarms", "false alarms: stalls, slow disks and full processors of primaries", (*bench).alarms},
+		{"many", "processor time of one risso serve that watches 200 groups", (*bench).manyGroups},
 	},
 	"router": {
 		{"speed", "point selects through risso route, beside HAProxy in TCP mode and no router", (*bench).router},

@@ -130,9 +130,12 @@ const (
 // OpenLab makes one. Whoever called it closes it, also when it failed.
 func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
 	l := &Lab{Dir: o.Dir, Group: o.Group, Risso: o.Risso}
-	s, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(o.Dir, "servers"), Name: "chaos", Servers: []string{o.Server}, Topology: sandbox.TopologyReplication,
-		// Replicas notice within seconds that a primary sends nothing any more: controllers ask them. They apply in parallel, as servers in production do.
-		Settings: []string{"loose_slave_net_timeout=4", "loose_replica_net_timeout=4", "loose_slave_parallel_threads=4", "loose_slave_parallel_mode=conservative"},
+	settings := []string{"loose_slave_parallel_threads=4", "loose_slave_parallel_mode=conservative"} // they apply in parallel, as servers in production do
+	if o.Controllers == 0 {
+		// Replicas say soon that a primary sends nothing any more: other controllers go by that. Risso counts heartbeats, and stops receivers that wait sooner than those that connect anew.
+		settings = append(settings, "loose_slave_net_timeout=4", "loose_replica_net_timeout=4")
+	}
+	s, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(o.Dir, "servers"), Name: "chaos", Servers: []string{o.Server}, Topology: sandbox.TopologyReplication, Settings: settings,
 		Replicas: o.Replicas, SemiSync: o.SemiSync, Network: true, Disk: o.Disk, Clock: o.Clock, Progress: o.Say})
 	if err != nil {
 		return l, err
@@ -310,6 +313,11 @@ func (l *Lab) rebuild(ctx context.Context, member string) error {
 func (l *Lab) ready(ctx context.Context) error {
 	_, err := l.risso(ctx, "group", "prepare", l.Group, "--yes", "--state", filepath.Join(l.Dir, "prepare"))
 	return err
+}
+
+// Command runs a command of Risso where the controller is, with its data folder, and returns what it prints.
+func (l *Lab) Command(ctx context.Context, args ...string) (string, error) {
+	return l.risso(ctx, args...)
 }
 
 // risso runs a command about the group where the controllers are, with the data folder of the first one.

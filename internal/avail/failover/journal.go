@@ -54,6 +54,8 @@ type Was struct {
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
 	Compared  bool   `json:"compared,omitempty"`  // what it received was known when the new primary was chosen
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
+	// Farewell is what mysql.Server.Farewell was before it was shortened to stop receiving; "": it has it.
+	Farewell string `json:"farewell,omitempty"`
 }
 
 // Known is what was last known of a primary.

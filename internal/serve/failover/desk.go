@@ -28,7 +28,7 @@ type Options struct {
 	Hooks *publish.Hooks // run when something happens; nil: there are none
 	// Rebuilds is the folder of the journals of members that are rebuilt, and of copies; "": none is.
 	Rebuilds string
-	Event   func(fleet.Event)
+	Event    func(fleet.Event)
 	// Found takes what is wrong with a group, and the address of its primary; nil: nobody does.
 	Found  func(address, group string, findings []fleet.Finding)
 	Logger *slog.Logger

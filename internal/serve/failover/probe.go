@@ -29,7 +29,8 @@ const (
 	everyPrimary = 250 * time.Millisecond
 	everyMember  = time.Second
 	everySuspect = 100 * time.Millisecond
-	patience     = time.Second // with one look
+	patience     = time.Second            // with one look
+	usual        = 300 * time.Millisecond // most looks take less
 )
 
 // prober looks at one member again and again, by one connection that it keeps.
@@ -37,6 +38,7 @@ type prober struct {
 	name   string
 	target mysql.Target
 	tell   chan<- seen
+	late   chan<- string // gets its name when an answer takes long
 	poke   chan struct{}
 	every  chan time.Duration
 }
@@ -80,6 +82,13 @@ func (p *prober) run(ctx context.Context, every time.Duration) {
 // look looks once. A connection that broke is made anew at once: only that a new one fails, too, counts.
 func (p *prober) look(ctx context.Context, c *mysql.Conn) (seen, *mysql.Conn) {
 	s := seen{name: p.name, at: time.Now()}
+	slow := time.AfterFunc(usual, func() {
+		select {
+		case p.late <- p.name:
+		default:
+		}
+	})
+	defer slow.Stop()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var err error

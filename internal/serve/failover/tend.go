@@ -4,11 +4,34 @@ import (
 	"context"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
+	"github.com/rissodb/risso/internal/avail/group"
 )
 
-// tendEvery is how often a group whose primary lives is looked after.
-const tendEvery = 2 * time.Second
+// How often a group whose primary lives is looked after: one of which something may have to be done, and one of which all that its probers see is as it should be. To look after a group
+// takes new connections to all members: of many groups that is most of what they cost.
+const (
+	tendEvery = 2 * time.Second
+	tendWell  = 5 * time.Second
+)
+
+// tendPace is how often a group is looked after, as its members were seen last. It is pure.
+func tendPace(g *group.Group, primary string, b failover.Belief, last map[string]seen) time.Duration {
+	if b.State != failover.Alive {
+		return tendEvery
+	}
+	for _, m := range g.Members {
+		s, ok := last[m.Name]
+		switch {
+		case !ok || s.kind != "", m.Status == group.Faulty, s.open != (m.Name == primary):
+			return tendEvery
+		case m.Name == primary && len(s.channels) > 0, m.Name != primary && (len(s.channels) != 1 || !s.channels[0].IORunning || !s.channels[0].SQLRunning):
+			return tendEvery
+		}
+	}
+	return tendWell
+}
 
 // watchEvery is how often a controller that does not lead asks the members of a group what it has to know if it leads when the primary dies.
 const watchEvery = 10 * time.Second

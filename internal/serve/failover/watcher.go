@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/lost"
 )
@@ -24,6 +25,7 @@ type watcher struct {
 	looks  chan seen
 	work   chan result       // of what was done in the background
 	posts  chan *group.Group // as it was published in the background
+	late   chan string       // members whose answer takes long
 	asked  chan chan<- Seen
 	ended  chan struct{}
 
@@ -62,7 +64,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -100,6 +102,10 @@ func (w *watcher) watch(ctx context.Context) {
 			w.adopt(pctx, &probing, g)
 		case s := <-w.looks:
 			w.take(s)
+		case name := <-w.late:
+			if name == w.primary { // when its replicas last heard from it is known the better the sooner they are asked
+				w.pokeAll()
+			}
 		case r := <-w.work:
 			w.busy = false
 			w.done(r)
@@ -126,22 +132,26 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 	}
 	w.g = g
 	w.sight.See(g.Lease, time.Now())
-	access, err := w.d.Room.Access(ctx, g.Name)
-	if err != nil {
-		return
-	}
+	var access *keep.Access // read only if a member is new: groups are looked at four times a second
 	names := map[string]bool{}
 	for _, m := range g.Members {
 		names[m.Name] = true
 		if w.probers[m.Name] != nil {
 			continue
 		}
+		if access == nil {
+			a, err := w.d.Room.Access(ctx, g.Name)
+			if err != nil {
+				return
+			}
+			access = &a
+		}
 		t, err := access.Target(m.Name)
 		if err != nil {
 			w.once("target "+m.Name, fleet.SeverityWarning, fmt.Sprintf("%s of %s cannot be asked: %v", m.Name, g.Name, err))
 			continue
 		}
-		p := &prober{name: m.Name, target: t, tell: w.looks, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
+		p := &prober{name: m.Name, target: t, tell: w.looks, late: w.late, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
 		cctx, cancel := context.WithCancel(ctx)
 		w.probers[m.Name], w.stops[m.Name] = p, cancel
 		probing.Go(func() { p.run(cctx, w.pace(m)) })
@@ -302,7 +312,7 @@ func (w *watcher) judge(ctx context.Context) {
 	switch {
 	case w.belief.State == failover.Dead && w.primary != "":
 		w.takeOver(ctx)
-	case now.Sub(w.tended) >= tendEvery && complete:
+	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last) && complete:
 		w.tended = now
 		c, name, act := w.carrier(), w.g.Name, w.d.Auto && w.g.Policy.Automatic
 		w.start(ctx, func(ctx context.Context) result {

@@ -71,12 +71,16 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	known := r.j.Known.Executed
 	for {
 		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+		without := slices.Clone(tried)
 		for name, w := range before(t) {
-			w.Stopped = r.j.Before[name].Stopped
+			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final
+				without = append(without, name)
+			}
+			w.Stopped, w.Farewell = r.j.Before[name].Stopped, r.j.Before[name].Farewell
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
-		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Room: rooms(ctx, r.g, t, r.targets, r.access)})
+		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: without, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
@@ -148,41 +152,6 @@ func receivedBy(ctx context.Context, n *node) (mysql.GTIDSet, error) {
 		return mysql.GTIDSet{}, err
 	}
 	return mysql.ParseGTIDSet(list[0].Received)
-}
-
-// stopReceivers stops receiving on all members at once, and nothing else: what was received is applied on. Those that do not answer are left.
-func (r *run) stopReceivers(ctx context.Context) {
-	var names []string
-	for _, m := range r.g.Members {
-		if m.Name != r.j.Old {
-			names = append(names, m.Name)
-		}
-	}
-	failed := each(names, func(name string) error {
-		cctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
-		defer stop()
-		n, err := connect(cctx, name, r.targets[name], r.Limits.Drain+r.Limits.Stop)
-		if err != nil {
-			return err
-		}
-		r.mu.Lock()
-		r.nodes[name] = n
-		r.mu.Unlock()
-		if err := r.do(cctx, n, n.c.Server.StopThread("", mysql.Receiver)); err != nil {
-			return err
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.j.Before[name] = failover.Was{Stopped: true}
-		return nil
-	})
-	for name, err := range failed {
-		r.words(name, "it was not stopped: %v", err)
-		if n := r.nodes[name]; n != nil && ctx.Err() == nil {
-			n.close()
-			delete(r.nodes, name)
-		}
-	}
 }
 
 // fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
@@ -257,6 +226,7 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
 		return errors.Join(why, err)
 	}
+	r.giveAllBack(bctx)
 	if err := r.unfence(bctx); err != nil {
 		r.words(r.j.Old, "it does not have back what it had: %v", err)
 	}

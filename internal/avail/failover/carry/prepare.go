@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -34,6 +35,12 @@ func (p *Prepared) Close() {
 
 // slowBeat is how seldom a primary may say that it lives before that is changed: a frozen one is noticed only after two of these.
 const slowBeat = time.Second
+
+// shortSilence is how early a receiver may connect anew before that is changed, and silenceTime to what: a frozen primary is replaced before.
+const (
+	shortSilence = 8 * time.Second
+	silenceTime  = 10 * time.Second
+)
 
 // Prepare plans what makes a group ready to be failed over: replicas hear from the primary often enough, no member takes writes when it starts, and commits wait for
 // replicas if the group wants that. Nothing is changed. dir is where journals of semi-sync are kept.
@@ -71,7 +78,6 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 
 // prepareMember plans what one member needs.
 func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member, t mysql.Target, n *topology.Node) error {
-	s := mysql.Of(n.Server)
 	statement := func(what, why string) {
 		p.Plan = append(p.Plan, change.Step{What: what, Where: "on " + m.Name, Why: why, Do: func(ctx context.Context) error {
 			at, err := connect(ctx, m.Name, t, c.Limits.Drain)
@@ -90,14 +96,8 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member
 		return err
 	}
 	defer nc.close()
-	if beat, known, err := sourceBeat(ctx, nc.c); err != nil {
+	if err := prepareReceiver(ctx, p, m, nc, n, statement); err != nil {
 		return err
-	} else if known && (beat == 0 || beat > slowBeat) {
-		why := fmt.Sprintf("it hears from the primary each %s only: a frozen primary would be noticed after twice that", digits.Span(beat))
-		stop, start := s.AroundPointing(n.Channels[0].Name)
-		statement(stop, "")
-		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat}), why)
-		statement(start, "")
 	}
 	boot, err := fence.Boots(ctx, nc.c)
 	if err != nil {
@@ -111,6 +111,43 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member
 	}
 	if len(boot.Lines) > 0 {
 		p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: boot.Lines})
+	}
+	return nil
+}
+
+// prepareReceiver plans that a member hears from its source often, and that it can be stopped at once when it hears nothing any more.
+func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node, n *topology.Node, statement func(what, why string)) error {
+	s := nc.c.Server
+	beat, known, err := sourceBeat(ctx, nc.c)
+	if err != nil {
+		return err
+	}
+	silence, err := nc.c.Text(ctx, "SELECT /* risso: when does it connect anew? */ @@GLOBAL."+s.Silence())
+	if err != nil {
+		return err
+	}
+	seconds, err := strconv.Atoi(silence)
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", s.Silence(), m.Name, err)
+	}
+	slow, short := known && (beat == 0 || beat > slowBeat), time.Duration(seconds)*time.Second < shortSilence
+	stop, start := "", ""
+	if len(n.Channels) > 0 && (slow || short) {
+		stop, start = s.AroundPointing(n.Channels[0].Name)
+		statement(stop, "")
+	}
+	if slow {
+		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat}), fmt.Sprintf("it hears from the primary each %s only: a frozen primary would be noticed after twice that", digits.Span(beat)))
+	}
+	if short {
+		value := strconv.Itoa(int(silenceTime.Seconds()))
+		statement(s.SetLasting(s.Silence(), value), fmt.Sprintf("it connects anew after %s of silence: while it does that with a primary that is frozen, stopping it takes 2 s", digits.Span(time.Duration(seconds)*time.Second)))
+		if !s.KeepsSettings() {
+			p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: []string{s.Silence() + " = " + value}})
+		}
+	}
+	if start != "" {
+		statement(start, "")
 	}
 	return nil
 }

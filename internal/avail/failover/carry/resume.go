@@ -32,6 +32,7 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 
 // resume goes on with a journal.
 func (r *run) resume(ctx context.Context) error {
+	r.giveAllBack(ctx)
 	switch r.j.Stage {
 	case failover.Published, failover.Pointing:
 		return r.conclude(ctx)

@@ -471,6 +471,7 @@ func (r *run) conclude(ctx context.Context) error {
 	for name, err := range failed {
 		r.words(name, "it does not follow the new primary: %v", err)
 	}
+	r.giveAllBack(ctx)
 	r.verify(ctx, failed)
 	told.Wait()
 	r.receipt(ctx)

@@ -1,0 +1,128 @@
+package carry
+
+import (
+	"context"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// This file stops receiving: what members have received is final before one of them is chosen.
+
+// stopReceivers stops receiving on all members at once, and nothing else: what was received is applied on. Those that do not answer are left.
+func (r *run) stopReceivers(ctx context.Context) {
+	var names []string
+	for _, m := range r.g.Members {
+		if m.Name != r.j.Old {
+			names = append(names, m.Name)
+		}
+	}
+	failed := each(names, func(name string) error {
+		cctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+		defer stop()
+		n, err := connect(cctx, name, r.targets[name], r.Limits.Drain+r.Limits.Stop)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.nodes[name] = n
+		r.mu.Unlock()
+		if err := r.stopReceiver(cctx, n); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		w := r.j.Before[name]
+		r.j.Before[name] = failover.Was{Stopped: true, Farewell: w.Farewell}
+		return nil
+	})
+	for name, err := range failed {
+		r.words(name, "it was not stopped: %v", err)
+		if n := r.nodes[name]; n != nil && ctx.Err() == nil {
+			n.close()
+			delete(r.nodes, name)
+		}
+	}
+}
+
+// stopReceiver stops receiving on a member, and does not let it wait for a source that is silent.
+func (r *run) stopReceiver(ctx context.Context, n *node) error {
+	if err := r.shorten(ctx, n); err != nil { // it only takes longer then
+		r.words(n.name, "it may take 2 s to stop receiving: %v", err)
+	}
+	if err := r.do(ctx, n, n.c.Server.StopThread("", mysql.Receiver)); err != nil {
+		return err
+	}
+	if err := r.giveBack(ctx, n); err != nil { // it is in the journal
+		r.words(n.name, "%v", err)
+	}
+	return nil
+}
+
+// shorten lends a value of mysql.Server.Farewell from a server. What it was is on disk before.
+func (r *run) shorten(ctx context.Context, n *node) error {
+	const seconds = "1"
+	name := n.c.Server.Farewell()
+	if name == "" {
+		return nil
+	}
+	rows, err := n.c.Maps(ctx, "SHOW /* risso: how long may stopping take? */ GLOBAL VARIABLES LIKE "+mysql.Literal(name))
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	was := rows[0]["Value"]
+	r.mu.Lock()
+	w := r.j.Before[n.name]
+	if w.Farewell != "" { // lent before, by a process that was cut off
+		was = w.Farewell
+	}
+	same := was == seconds && w.Farewell == ""
+	if !same {
+		w.Farewell = was
+		r.j.Before[n.name] = w
+		err = r.j.Save(ctx)
+	}
+	r.mu.Unlock()
+	if same || err != nil {
+		return err
+	}
+	return r.do(ctx, n, n.c.Server.SetFarewell(seconds))
+}
+
+// giveBack gives a member back what was lent from it.
+func (r *run) giveBack(ctx context.Context, n *node) error {
+	r.mu.Lock()
+	was := r.j.Before[n.name].Farewell
+	r.mu.Unlock()
+	if was == "" {
+		return nil
+	}
+	if err := r.do(ctx, n, n.c.Server.SetFarewell(was)); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.j.Before[n.name]
+	w.Farewell = ""
+	r.j.Before[n.name] = w
+	return nil
+}
+
+// giveAllBack gives all members back what a process that was cut off had lent from them.
+func (r *run) giveAllBack(ctx context.Context) {
+	for name, w := range r.j.Before {
+		if w.Farewell == "" {
+			continue
+		}
+		cctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+		n, err := connect(cctx, name, r.targets[name], r.Limits.Stop)
+		if err == nil {
+			err = r.giveBack(cctx, n)
+			n.close()
+		}
+		stop()
+		if err != nil {
+			r.words(name, "it does not have back what was lent from it: %v", err)
+		}
+	}
+}

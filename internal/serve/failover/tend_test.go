@@ -1,0 +1,50 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/mysql/read"
+)
+
+// TestTendPace holds that a group is looked after more seldom only while all that is seen of it is as it should be.
+func TestTendPace(t *testing.T) {
+	channels := func(io, sql bool) []read.ReplicaChannel {
+		return []read.ReplicaChannel{{IORunning: io, SQLRunning: sql}}
+	}
+	for _, c := range []struct {
+		what   string
+		change func(g *group.Group, b *failover.Belief, last map[string]seen)
+		want   time.Duration
+	}{
+		{"all is well", func(*group.Group, *failover.Belief, map[string]seen) {}, tendWell},
+		{"the primary is suspected", func(_ *group.Group, b *failover.Belief, _ map[string]seen) { b.State = failover.Suspect }, tendEvery},
+		{"a member was not seen yet", func(_ *group.Group, _ *failover.Belief, last map[string]seen) { delete(last, "b") }, tendEvery},
+		{"a member does not answer", func(_ *group.Group, _ *failover.Belief, last map[string]seen) { last["b"] = seen{kind: "refused"} }, tendEvery},
+		{"a member is out", func(g *group.Group, _ *failover.Belief, _ map[string]seen) { g.Members[1].Status = group.Faulty }, tendEvery},
+		{"the primary takes no writes", func(_ *group.Group, _ *failover.Belief, last map[string]seen) { last["a"] = seen{} }, tendEvery},
+		{"the primary replicates", func(_ *group.Group, _ *failover.Belief, last map[string]seen) {
+			last["a"] = seen{open: true, channels: channels(true, true)}
+		}, tendEvery},
+		{"a replica takes writes", func(_ *group.Group, _ *failover.Belief, last map[string]seen) {
+			last["b"] = seen{open: true, channels: channels(true, true)}
+		}, tendEvery},
+		{"a replica does not receive", func(_ *group.Group, _ *failover.Belief, last map[string]seen) {
+			last["b"] = seen{channels: channels(false, true)}
+		}, tendEvery},
+		{"a replica does not apply", func(_ *group.Group, _ *failover.Belief, last map[string]seen) {
+			last["b"] = seen{channels: channels(true, false)}
+		}, tendEvery},
+		{"a replica does not replicate", func(_ *group.Group, _ *failover.Belief, last map[string]seen) { last["b"] = seen{} }, tendEvery},
+	} {
+		g := &group.Group{Name: "g", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Secondary}}}
+		b := failover.Belief{State: failover.Alive}
+		last := map[string]seen{"a": {open: true}, "b": {channels: channels(true, true)}}
+		c.change(g, &b, last)
+		if got := tendPace(g, "a", b, last); got != c.want {
+			t.Errorf("%s: each %s, want %s", c.what, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,406 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// What is promised of many groups that one risso serve watches.
+const (
+	herdGroups = 200
+	herdCores  = 0.5
+)
+
+// herd is many groups that one risso serve watches.
+type herd struct {
+	b       *bench
+	dir     string
+	boxes   []*sandbox.Sandbox
+	groups  []string
+	serve   *process
+	address string
+	token   string
+}
+
+// close ends it.
+func (h *herd) close(ctx context.Context) {
+	if h.serve != nil {
+		h.serve.stop()
+	}
+	for _, sb := range h.boxes {
+		down(ctx, sb)
+	}
+}
+
+// newHerd starts groups of three real servers each.
+func (b *bench) newHerd(ctx context.Context, name string, servers []string, disk int64) (*herd, error) {
+	h := &herd{b: b, dir: filepath.Join(b.work, name)}
+	if err := os.Mkdir(h.dir, 0o700); err != nil {
+		return h, err
+	}
+	for i, server := range servers {
+		sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(h.dir, "servers"), Name: fmt.Sprintf("g%d", i), Servers: []string{server}, Topology: sandbox.TopologyReplication, Replicas: 2, SemiSync: true, Disk: disk,
+			Settings: []string{"max_connections=1000"}})
+		if err != nil {
+			return h, err
+		}
+		h.boxes = append(h.boxes, sb)
+	}
+	return h, nil
+}
+
+// data are the arguments that name the data folder.
+func (h *herd) data(args ...string) []string {
+	return append(args, "--data", filepath.Join(h.dir, "data"))
+}
+
+// run runs a command of Risso.
+func (h *herd) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, h.b.risso, args...)
+	cmd.Env = append(os.Environ(), "RISSO_TOKEN="+h.token)
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("risso %s: %w: %s", strings.Join(args[:2], " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
+}
+
+// group makes a group of a sandbox's servers, which are reached at a host.
+func (h *herd) group(ctx context.Context, name string, sb *sandbox.Sandbox, host string) error {
+	password, err := sb.Password()
+	if err != nil {
+		return err
+	}
+	option := filepath.Join(h.dir, name+".cnf")
+	if err := os.WriteFile(option, fmt.Appendf(nil, "[client]\nuser=%s\npassword=%s\n", sb.User, password), 0o600); err != nil {
+		return err
+	}
+	args := h.data("group", "create", name, "--semi-sync", "--pause", "1s", "--defaults-file", option)
+	for _, n := range sb.Nodes {
+		args = append(args, "--dsn", fmt.Sprintf("%s-%s=%s@tcp(%s)/", name, n.Name, sb.User, net.JoinHostPort(host, strconv.Itoa(n.Port))))
+	}
+	if _, err := h.run(ctx, args...); err != nil {
+		return err
+	}
+	h.groups = append(h.groups, name)
+	return nil
+}
+
+// watch starts risso serve, and waits until it tells a primary of each group.
+func (h *herd) watch(ctx context.Context) (err error) {
+	text, err := h.run(ctx, h.data("token", "create", "bench", "--output", "json")...)
+	if err != nil {
+		return err
+	}
+	var token struct{ Token string }
+	if err := json.Unmarshal([]byte(text), &token); err != nil {
+		return fmt.Errorf("risso token create: %w", err)
+	}
+	h.token = token.Token
+	if h.address, err = freePort(); err != nil {
+		return err
+	}
+	h.serve, err = h.b.launch("serve", nil, h.b.risso, h.data("serve", "--host-only", "--listen", h.address, "--failover", "auto")...)
+	if err != nil {
+		return err
+	}
+	return h.serve.await(ctx, 5*time.Minute, func() bool {
+		for _, g := range h.groups {
+			if _, err := h.get(ctx, "/primary?group="+g); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// get asks risso serve.
+func (h *herd) get(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "curl", "-sf", "-H", "@-", "http://"+h.address+path)
+	cmd.Stdin = strings.NewReader("Authorization: Bearer " + h.token + "\n")
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// alarms counts how often risso serve took a primary for dead, and how often it let another one follow.
+func (h *herd) alarms(ctx context.Context) (dead, moved int, err error) {
+	text, err := h.run(ctx, "events", "--url", "http://"+h.address, "--kind", "failover", "--limit", "5000", "--output", "json")
+	if err != nil {
+		return 0, 0, err
+	}
+	var a struct{ Events []struct{ Text string } }
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return 0, 0, fmt.Errorf("risso events: %w", err)
+	}
+	for _, e := range a.Events {
+		switch {
+		case strings.Contains(e.Text, " is dead"):
+			dead++
+		case strings.Contains(e.Text, " as the primary of "):
+			moved++
+		}
+	}
+	return dead, moved, nil
+}
+
+// nuisance is something that happens to all primaries at once, and is no death.
+type nuisance struct {
+	name string
+	do   func(ctx context.Context, h *herd) error
+}
+
+// nuisances are what a failover may not come of.
+var nuisances = []nuisance{{"a stall of 2 s (SIGSTOP, SIGCONT)", stallAll}, {"a slow disk (20 writes a second)", slowAll}, {"full processors (four busy processes for each)", busyAll}}
+
+// primaries does something with the primary of each group.
+func (h *herd) primaries(do func(n *sandbox.Node) error) error {
+	var errs []error
+	for _, sb := range h.boxes {
+		errs = append(errs, do(sb.Primary()))
+	}
+	return errors.Join(errs...)
+}
+
+func stallAll(ctx context.Context, h *herd) error {
+	err := h.primaries(func(n *sandbox.Node) error { return n.Kill(syscall.SIGSTOP) })
+	err = errors.Join(err, pause(ctx, 2*time.Second))
+	return errors.Join(err, h.primaries(func(n *sandbox.Node) error { return n.Kill(syscall.SIGCONT) }))
+}
+
+func slowAll(ctx context.Context, h *herd) error {
+	err := h.primaries(func(n *sandbox.Node) error { return n.Slow(20) })
+	err = errors.Join(err, pause(ctx, 2*time.Second))
+	return errors.Join(err, h.primaries((*sandbox.Node).Fast))
+}
+
+func busyAll(ctx context.Context, _ *herd) error {
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	var all sync.WaitGroup
+	for range 4 * runtime.NumCPU() {
+		all.Go(func() { _ = exec.CommandContext(ctx, "sh", "-c", "while :; do :; done").Run() }) // ends with ctx
+	}
+	all.Wait()
+	return nil
+}
+
+// alarms lets all primaries stall, and have slow disks and busy processors, again and again: none of that is a death.
+func (b *bench) alarms(ctx context.Context, s *section) error {
+	if os.Geteuid() != 0 {
+		return errors.New("only root can slow the disks of servers")
+	}
+	servers, rounds := []string{"mariadb", "mysql-9.7", "mariadb", "mysql-9.7", "mariadb", "mysql-9.7"}, 10*b.rounds
+	if b.quick {
+		servers, rounds = servers[:2], 6*b.rounds
+	}
+	h, err := b.newHerd(ctx, "alarms", servers, 1<<30)
+	defer h.close(ctx)
+	if err != nil {
+		return err
+	}
+	for i, sb := range h.boxes {
+		if err := h.group(ctx, fmt.Sprintf("g%d", i), sb, "127.0.0.1"); err != nil {
+			return err
+		}
+		if _, err := h.run(ctx, h.data("group", "prepare", h.groups[i], "--yes", "--state", filepath.Join(h.dir, "prepare"))...); err != nil {
+			return err
+		}
+	}
+	if err := h.watch(ctx); err != nil {
+		return err
+	}
+	stop, err := h.load(ctx)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	t := s.table("what happens to the primaries of all groups at once", "what", "rounds", "taken for dead", "failed over")
+	all, bad, before := 0, 0, [2]int{}
+	for _, what := range nuisances {
+		count := 0
+		for count*len(nuisances) < rounds {
+			if err := what.do(ctx, h); err != nil {
+				return err
+			}
+			if err := pause(ctx, time.Second); err != nil {
+				return err
+			}
+			count += len(h.groups)
+		}
+		if err := pause(ctx, 3*time.Second); err != nil { // what was believed is told
+			return err
+		}
+		dead, moved, err := h.alarms(ctx)
+		if err != nil {
+			return err
+		}
+		t.row(what.name, strconv.Itoa(count), strconv.Itoa(dead-before[0]), strconv.Itoa(moved-before[1]))
+		say("alarms: %s, %d rounds: %d taken for dead", what.name, count, dead-before[0])
+		all, bad, before = all+count, max(dead, moved), [2]int{dead, moved}
+	}
+	if err := h.notices(ctx, before[0]); err != nil {
+		return err
+	}
+	s.note("%d groups of three servers, MariaDB 10.11 and MySQL 9.7 in turn, each with a writer; one risso serve --failover auto watches them. A round is one group's: all primaries have the same at a time, so that the machine is busier than by one. At the end a primary was killed, and that was told: the rounds were watched.", len(h.groups))
+	s.Figures["rounds"], s.Figures["alarms"] = float64(all), float64(bad)
+	s.below(fmt.Sprintf("false alarms in %d rounds", all), float64(bad), 1, "")
+	return nil
+}
+
+// notices kills a primary: a controller that does not tell of that proves nothing by what it does not tell.
+func (h *herd) notices(ctx context.Context, before int) error {
+	if err := h.boxes[0].Primary().Kill(syscall.SIGKILL); err != nil {
+		return err
+	}
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		dead, _, err := h.alarms(ctx)
+		if err != nil || dead > before {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return errors.New("risso serve did not tell of a primary that was killed: its silence proves nothing")
+}
+
+// load lets a writer write to each primary until stop is called.
+func (h *herd) load(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	stop = func() { cancel(); all.Wait() }
+	for _, sb := range h.boxes {
+		db, err := sb.Primary().DB()
+		if err != nil {
+			return stop, err
+		}
+		if _, err := db.ExecContext(ctx, "CREATE TABLE test.written (id INT AUTO_INCREMENT PRIMARY KEY)"); err != nil {
+			db.Close()
+			return stop, err
+		}
+		all.Go(func() { write(ctx, db) })
+	}
+	return stop, nil
+}
+
+// write inserts rows until ctx ends. What fails is tried again: the server is disturbed on purpose.
+func write(ctx context.Context, db *sql.DB) {
+	defer db.Close()
+	for ctx.Err() == nil {
+		_, _ = db.ExecContext(ctx, "INSERT INTO test.written VALUES (NULL)")
+		_ = pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// manyGroups measures the processor time of one risso serve that watches many groups.
+func (b *bench) manyGroups(ctx context.Context, s *section) error {
+	boxes, groups := 4, herdGroups
+	if b.quick {
+		boxes, groups = 2, 20
+	}
+	h, err := b.newHerd(ctx, "many", slices.Repeat([]string{"mysql-9.7"}, boxes), 0)
+	defer h.close(ctx)
+	if err != nil {
+		return err
+	}
+	var gates []net.Listener
+	defer func() {
+		for _, g := range gates {
+			_ = g.Close()
+		}
+	}()
+	for i := range groups {
+		sb, host := h.boxes[i%boxes], fmt.Sprintf("127.77.%d.1", i/boxes+1)
+		for _, n := range sb.Nodes {
+			g, err := gate(net.JoinHostPort(host, strconv.Itoa(n.Port)), fmt.Sprintf("127.0.0.1:%d", n.Port))
+			if err != nil {
+				return err
+			}
+			gates = append(gates, g)
+		}
+		if err := h.group(ctx, fmt.Sprintf("g%d", i), sb, host); err != nil {
+			return err
+		}
+		if (i+1)%10 == 0 {
+			say("many: %d groups", i+1)
+		}
+	}
+	if err := h.watch(ctx); err != nil {
+		return err
+	}
+	say("many: all are watched")
+	if err := pause(ctx, b.window/6); err != nil {
+		return err
+	}
+	used, err := cores(ctx, b.window, h.serve.pid())
+	if err != nil {
+		return err
+	}
+	memory, err := resident(h.serve.pid())
+	if err != nil {
+		return err
+	}
+	t := s.table("one risso serve --failover auto", "groups", "members", "cores", "resident, MB")
+	t.row(strconv.Itoa(groups), strconv.Itoa(3*groups), figure(used[0]), figure(memory/1e6))
+	s.Figures["groups"], s.Figures["cores"], s.Figures["mb"] = float64(groups), used[0], memory/1e6
+	s.note("%d real servers take the place of %d, which do not fit into this machine's memory: each stands in %d groups, at an address of its own in each (127.77.N.1, passed on to the server by this benchmark). So risso serve has as many connections, and asks and gets as much, as with %d servers; only its own processor time counts.",
+		3*boxes, 3*groups, groups/boxes, 3*groups)
+	if groups < herdGroups {
+		s.note("Not %d groups: to see that it works.", herdGroups)
+	}
+	s.below(fmt.Sprintf("%d groups", groups), used[0], herdCores, " cores")
+	return nil
+}
+
+// gate passes connections on.
+func gate(at, to string) (net.Listener, error) {
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	go func() { // ends with l
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go pass(in, to)
+		}
+	}()
+	return l, nil
+}
+
+// pass copies between a client and a server until one of them ends.
+func pass(in net.Conn, to string) {
+	defer in.Close()
+	out, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	go func() {
+		_, _ = io.Copy(out, in)
+		out.Close()
+	}()
+	_, _ = io.Copy(in, out)
+}
