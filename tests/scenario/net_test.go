@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -17,7 +18,8 @@ type proxy struct {
 
 	mu    sync.Mutex
 	next  string
-	conns []net.Conn
+	conns []net.Conn    // the client's, and the server's, in turns
+	late  time.Duration // how much later than the client's end the server hears of it
 }
 
 func newProxy(t *testing.T, to string) *proxy {
@@ -52,6 +54,23 @@ func (p *proxy) to(addr string) {
 	p.conns = nil
 }
 
+// hangUp cuts the connections of clients. The server hears of it later, and counts them until then.
+func (p *proxy) hangUp(late time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = late
+	for i := 0; i < len(p.conns); i += 2 {
+		p.conns[i].Close()
+	}
+}
+
+// lateness is how long the server does not hear of a client's end.
+func (p *proxy) lateness() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late
+}
+
 func (p *proxy) pass(c net.Conn) {
 	defer c.Close()
 	p.mu.Lock()
@@ -70,7 +89,7 @@ func (p *proxy) pass(c net.Conn) {
 	p.conns = append(p.conns, c, s)
 	p.mu.Unlock()
 	done := make(chan struct{})
-	go func() { defer close(done); io.Copy(s, c); s.Close() }()
+	go func() { defer close(done); io.Copy(s, c); time.Sleep(p.lateness()); s.Close() }()
 	io.Copy(c, s)
 	c.Close()
 	<-done

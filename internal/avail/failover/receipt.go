@@ -13,9 +13,14 @@ import (
 
 // NewReceipt says what a change of the primary cost, by what was known of the old one and what the members have now.
 func NewReceipt(j *Journal, t *topology.Topology) Receipt {
-	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New}
+	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New, Verified: j.Verified, Notes: j.Notes}
 	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
 		r.Outage = j.Opened.Sub(j.Blocked)
+	}
+	if j.Old == "" {
+		r.Outage = 0 // nobody saw when somebody last took writes
+		withoutOld(&r, j, t)
+		return r
 	}
 	if j.Kind == Switchover {
 		r.Verdict, r.Checked = NothingLost, theOld
@@ -43,6 +48,39 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict, r.Words = proven(j)
 	}
 	return r
+}
+
+// withoutOld says what a group had that had no primary: all that its members have is to be on the new one.
+func withoutOld(r *Receipt, j *Journal, t *topology.Topology) {
+	r.Checked = "the members"
+	i := t.Find(j.New)
+	var unseen, lost []string
+	for k := range t.Nodes {
+		n := &t.Nodes[k]
+		if k == i || i < 0 {
+			continue
+		}
+		e, known := kept(&Journal{Old: n.Name, New: j.New}, t)
+		switch {
+		case !known:
+			unseen = append(unseen, n.Name)
+		case !e.Empty():
+			r.Count += e.Count()
+			lost = append(lost, e.String())
+			r.Words = fmt.Sprintf("%s%s has %s that %s has not: %s; ", r.Words, n.Name, digits.Counted(int(e.Count()), "transaction"), j.New, short(e.String()))
+		}
+	}
+	switch {
+	case len(lost) > 0:
+		r.Verdict, r.Lost = Lost, strings.Join(lost, ",")
+		r.Words += "the group had no primary"
+	case i < 0 || !t.Nodes[i].Seen:
+		r.Verdict, r.Words = PerhapsLost, "it is not known whether transactions are lost: "+j.New+" did not answer at the end"
+	case len(unseen) > 0:
+		r.Verdict, r.Words = PerhapsLost, "it is not known whether transactions are lost: the group had no primary, and could not ask "+strings.Join(unseen, ", ")
+	default:
+		r.Verdict, r.Words = NothingLost, "zero acknowledged transactions lost: the group had no primary, and all that its members have is on "+j.New
+	}
 }
 
 // kept are the transactions that the old primary of a switchover has and the new one has not; false: they could not be asked.
@@ -138,3 +176,12 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 
 // theOld says against what a receipt was checked.
 const theOld = "the old primary itself"
+
+// More are lines beside the words: whether the new primary was verified, and what is not as it was.
+func (r *Receipt) More() []string {
+	var list []string
+	if r.Verified != nil {
+		list = append(list, r.Verified.Words())
+	}
+	return append(list, r.Notes...)
+}

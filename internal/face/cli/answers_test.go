@@ -186,6 +186,8 @@ func answers() []answer {
 		{"group demote", "", reflect.TypeFor[group.Answer]()},
 		{"group promote", "", reflect.TypeFor[group.Answer]()},
 		{"group prepare", "", reflect.TypeFor[group.PrepareAnswer]()},
+		{"group rebuild", "", reflect.TypeFor[group.RebuildAnswer]()},
+		{"group rebuilds", "", reflect.TypeFor[group.RebuildsAnswer]()},
 		{"group show", "", reflect.TypeFor[group.Answer]()},
 		{"shard add", "", reflect.TypeFor[clishard.Answer]()},
 		{"shard define", "", reflect.TypeFor[clishard.Answer]()},

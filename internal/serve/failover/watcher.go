@@ -22,6 +22,8 @@ type watcher struct {
 	fresh  chan *group.Group
 	looks  chan seen
 	work   chan result // of what was done in the background
+	asked  chan chan<- Seen
+	ended  chan struct{}
 
 	g       *group.Group
 	watch_  *failover.Watch
@@ -37,6 +39,8 @@ type watcher struct {
 	told    map[string]bool // what was told once
 	state   standing
 	since   time.Time
+	filling *filling     // a member that is rebuilt; nil: none
+	filled  chan rebuilt // what came of it
 }
 
 // progress is how far a replica has come, and when that last changed.
@@ -54,7 +58,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -69,6 +73,7 @@ func (w *watcher) changed(g *group.Group) {
 
 // watch watches until ctx ends.
 func (w *watcher) watch(ctx context.Context) {
+	defer close(w.ended)
 	var probing sync.WaitGroup
 	defer probing.Wait()
 	pctx, stop := context.WithCancel(ctx)
@@ -82,6 +87,10 @@ func (w *watcher) watch(ctx context.Context) {
 			if w.busy { // what was begun is brought to where it can be left
 				<-w.work
 			}
+			if w.filling != nil {
+				w.filling.stop(context.Cause(ctx))
+				<-w.filled
+			}
 			return
 		case g := <-w.fresh:
 			w.adopt(pctx, &probing, g)
@@ -90,9 +99,16 @@ func (w *watcher) watch(ctx context.Context) {
 		case r := <-w.work:
 			w.busy = false
 			w.done(r)
+		case r := <-w.filled:
+			w.filling = nil
+			w.refilled(r)
+		case reply := <-w.asked:
+			reply <- w.seen()
+			continue
 		case <-tick.C:
 		}
 		w.judge(ctx)
+		w.refill(ctx)
 		w.show()
 	}
 }

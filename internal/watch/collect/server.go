@@ -166,7 +166,8 @@ func (s *Server) lateOurselves(begin time.Time, err error) bool {
 // nothing yet: somebody may have killed it, or a timeout in between. It is reopened, once, before the server counts as down.
 func (s *Server) read(ctx context.Context, t int64) error {
 	s.renewed = false
-	if s.conn != nil && s.reader.NeedsConnection(t) {
+	lost := s.conn != nil
+	if lost && s.reader.NeedsConnection(t) {
 		s.disconnect()
 	}
 	if s.conn != nil {
@@ -183,7 +184,7 @@ func (s *Server) read(ctx context.Context, t int64) error {
 		s.skip--
 		return s.failure
 	}
-	if err := s.connect(ctx); err != nil {
+	if err := s.connect(ctx, lost); err != nil {
 		// One that hangs goes on to be so: the queue of those that its kernel accepts for it fills up.
 		s.hung = mysql.ClassOf(err) == mysql.ClassTimeout && (s.hung || mysql.Accepts(ctx, s.target, acceptTimeout))
 		s.attempts++
@@ -204,11 +205,12 @@ func (s *Server) ask(ctx context.Context, t int64) error {
 	return s.reader.Read(ctx, s.conn, t)
 }
 
-func (s *Server) connect(ctx context.Context) error {
+// connect connects. lost says that there was a connection until now: a busy server counts it for some time after it has ended.
+func (s *Server) connect(ctx context.Context, lost bool) error {
 	cctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := mysql.Connect(cctx, s.target, s.traffic)
-	if mysql.ClassOf(err) == mysql.ClassFull && s.traffic.MakeRoom(cctx) {
+	if mysql.ClassOf(err) == mysql.ClassFull && (s.traffic.MakeRoom(cctx) || lost) {
 		conn, err = s.connectLater(cctx, err)
 	}
 	if err != nil {
@@ -229,7 +231,7 @@ func (s *Server) connect(ctx context.Context) error {
 	return nil
 }
 
-// connectLater connects while the server still takes leave of connections that were just given up for this one.
+// connectLater connects while the server still takes leave of connections that were just lost, or given up for this one.
 func (s *Server) connectLater(ctx context.Context, err error) (*mysql.Conn, error) {
 	const pause = 20 * time.Millisecond
 	for {

@@ -242,6 +242,9 @@ func byLogs(ctx context.Context, r *keep.Room, f flags.Logs, j *keep.Journal, ar
 func (c *receipt) text(out io.Writer, a ReceiptsAnswer) {
 	for _, rec := range a.Receipts {
 		fmt.Fprintf(out, "%s  %s of %s from %s to %s, epoch %d\n  %s\n", rec.Time.Local().Format(time.DateTime), rec.Kind, rec.Group, oneline.Of(rec.Old), oneline.Of(rec.New), rec.Epoch, oneline.Of(rec.Words))
+		for _, line := range rec.More() {
+			fmt.Fprintln(out, " ", oneline.Of(line))
+		}
 		if rec.Outage > 0 {
 			fmt.Fprintf(out, "  nobody took writes for %s\n", digits.Span(rec.Outage))
 		}
