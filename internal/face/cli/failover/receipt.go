@@ -361,6 +361,7 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 			return false
 		}
 		rec.Contents = contents
+		count(rec)
 		return true
 	})
 	if err != nil || len(contents.Transactions) == 0 {
@@ -375,6 +376,16 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 		return err
 	}
 	return c.write(ctx, which, logs, columns, a)
+}
+
+// count corrects how many are lost by the logs that have them all: of MariaDB the numbers alone do not tell.
+func count(rec *failover.Receipt) {
+	n := uint64(len(rec.Contents.Transactions)) + uint64(rec.Contents.More)
+	if rec.Contents.Unseen != "" || n == 0 || n == rec.Count {
+		return
+	}
+	rec.Words = strings.Replace(rec.Words, digits.Counted(int(rec.Count), "transaction"), digits.Counted(int(n), "transaction"), 1)
+	rec.Count = n
 }
 
 func reason(why string) string {
