@@ -18,7 +18,7 @@ import (
 type Conflict struct {
 	Table     string `json:"table,omitempty"`
 	Row       string `json:"row,omitempty"` // a condition that finds it
-	Why       string `json:"why"`
+	Because   string `json:"why"`
 	Unchecked bool   `json:"unchecked,omitempty"` // it cannot be compared with what is there now, and is done only when that is accepted
 }
 
@@ -77,7 +77,7 @@ func (g *guard) rows(ctx context.Context, e binlogevent.Event) error {
 		return nil
 	}
 	if t.Err != nil {
-		g.conflict(Conflict{Table: t.plain(), Why: t.Err.Error()})
+		g.conflict(Conflict{Table: t.plain(), Because: t.Err.Error()})
 		return nil
 	}
 	r, err := binlogevent.OpenRows(g.tables.format, e, &t.Table)
@@ -94,7 +94,7 @@ func (g *guard) rows(ctx context.Context, e binlogevent.Event) error {
 		if more {
 			add, err := g.questions(t, r.Kind, before, after)
 			if err != nil {
-				g.conflict(Conflict{Table: t.plain(), Why: "a row cannot be compared: " + err.Error(), Unchecked: true})
+				g.conflict(Conflict{Table: t.plain(), Because: "a row cannot be compared: " + err.Error(), Unchecked: true})
 				continue
 			}
 			for _, q := range add {
@@ -123,7 +123,7 @@ func (g *guard) questions(t *rowTable, kind binlogevent.Kind, before, after []bi
 			if err != nil {
 				return nil, err
 			}
-			g.conflict(Conflict{Table: t.plain(), Row: oneline.Cut(key, 200), Unchecked: true, Why: "the log does not say what " + missing + " was before (binlog_row_image): whether it has been changed since cannot be seen"})
+			g.conflict(Conflict{Table: t.plain(), Row: oneline.Cut(key, 200), Unchecked: true, Because: "the log does not say what " + missing + " was before (binlog_row_image): whether it has been changed since cannot be seen"})
 		}
 		q := question{there: true, row: before}
 		if q.key, err = t.key(before, nil); err == nil {
@@ -252,7 +252,7 @@ func (g *guard) one(ctx context.Context, t *rowTable, q question) error {
 	}
 	c := Conflict{Table: t.plain(), Row: oneline.Cut(oneline.Of(q.key), 200)}
 	if q.key == "" {
-		c.Why = "no row has all the values that it had: it was changed or deleted since"
+		c.Because = "no row has all the values that it had: it was changed or deleted since"
 		g.conflict(c)
 		return nil
 	}
@@ -262,11 +262,11 @@ func (g *guard) one(ctx context.Context, t *rowTable, q question) error {
 	}
 	switch {
 	case !q.there:
-		c.Why = "a row with this key is there now" + listed(": ", now)
+		c.Because = "a row with this key is there now" + listed(": ", now)
 	case now == nil:
-		c.Why = "the row is not there any more"
+		c.Because = "the row is not there any more"
 	default:
-		c.Why = "the row was changed since" + listed(": ", now)
+		c.Because = "the row was changed since" + listed(": ", now)
 	}
 	g.conflict(c)
 	return nil
@@ -342,7 +342,7 @@ func (g *guard) statement(ctx context.Context, q binlogevent.Query) error {
 			return err
 		}
 		if there && !g.made[table] {
-			g.conflict(Conflict{Table: table, Why: "it is there now; the statement was: " + shown})
+			g.conflict(Conflict{Table: table, Because: "it is there now; the statement was: " + shown})
 			return nil
 		}
 		g.made[table] = true
@@ -350,7 +350,7 @@ func (g *guard) statement(ctx context.Context, q binlogevent.Query) error {
 			return nil
 		}
 	}
-	g.conflict(Conflict{Unchecked: true, Why: "it was logged as a statement, without its rows: what it would do now cannot be seen: " + shown})
+	g.conflict(Conflict{Unchecked: true, Because: "it was logged as a statement, without its rows: what it would do now cannot be seen: " + shown})
 	return nil
 }
 

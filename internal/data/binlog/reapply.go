@@ -168,12 +168,12 @@ func (p *ReapplyPlan) take(ctx context.Context, s mysql.Server, g *guard, had ma
 	}
 	t := &p.Transactions[len(p.Transactions)-1]
 	if x.cut {
-		t.State, t.Conflicts = ReapplyConflict, append(t.Conflicts, Conflict{Why: x.file + " ends in its middle: only its beginning is there"})
+		t.State, t.Conflicts = ReapplyConflict, append(t.Conflicts, Conflict{Because: x.file + " ends in its middle: only its beginning is there"})
 		return nil
 	}
 	if t.State == "" {
 		if x.began && x.at.GTID.Prepares != nil || x.Type == binlogevent.TypeXAPrepare {
-			g.conflict(Conflict{Unchecked: false, Why: "it is a part of an XA transaction: risso binlog apply takes those"})
+			g.conflict(Conflict{Unchecked: false, Because: "it is a part of an XA transaction: risso binlog apply takes those"})
 		}
 		if err := g.event(ctx, t, x); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (g *guard) event(ctx context.Context, t *Reapplied, x picked) error {
 		}
 		return g.statement(ctx, q)
 	case x.Type == binlogevent.TypeBeginLoadQuery || x.Type == binlogevent.TypeExecuteLoadQuery || x.Type == binlogevent.TypeIncident:
-		g.conflict(Conflict{Why: "it has a LOAD DATA that was logged as a statement, or an incident: nobody can apply those"})
+		g.conflict(Conflict{Because: "it has a LOAD DATA that was logged as a statement, or an incident: nobody can apply those"})
 	}
 	return nil
 }
@@ -466,7 +466,7 @@ func (r *reapplier) event(ctx context.Context, t *Reapplied, x picked) error {
 			continue
 		}
 		t.State, t.Conflicts = ReapplyConflict, list
-		return fmt.Errorf("%w: %s %s: %s", ErrReapplyConflict, c.Table, c.Row, c.Why)
+		return fmt.Errorf("%w: %s %s: %s", ErrReapplyConflict, c.Table, c.Row, c.Because)
 	}
 	return r.a.event(ctx, x.Event)
 }

@@ -104,7 +104,7 @@ func (r *reapplying) refused(o ReapplyOptions, want ReapplyState, words string) 
 		r.t.Errorf("something was done: %s", to.Subtract(from))
 	}
 	last := p.Transactions[len(p.Transactions)-1]
-	if last.State != want || len(last.Conflicts) == 0 || !strings.Contains(last.Conflicts[0].Why, words) {
+	if last.State != want || len(last.Conflicts) == 0 || !strings.Contains(last.Conflicts[0].Because, words) {
 		r.t.Errorf("%+v, want %s and %q", last, want, words)
 	}
 }

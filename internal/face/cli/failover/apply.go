@@ -278,7 +278,7 @@ func reappliedText(out io.Writer, plan *binlog.ReapplyPlan) {
 		}
 		fmt.Fprintln(out)
 		for _, k := range t.Conflicts {
-			fmt.Fprintf(out, "    %s\n", strings.Join(strings.Fields(k.Table+" "+oneline.Of(k.Row)), " ")+": "+oneline.Of(k.Why))
+			fmt.Fprintf(out, "    %s\n", strings.Join(strings.Fields(k.Table+" "+oneline.Of(k.Row)), " ")+": "+oneline.Of(k.Because))
 		}
 		if t.More > 0 {
 			fmt.Fprintf(out, "    and %s\n", digits.Counted(t.More, "more conflict"))
