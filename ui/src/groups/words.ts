@@ -1,5 +1,5 @@
 /** What the page Groups says, without the page. */
-import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
+import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, LostTransaction, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
 import { age, counted, seconds, unix } from '../common/format';
 
 /** A sentence, and how loudly it is said. */
@@ -186,6 +186,12 @@ export function verdictTone(r: Receipt): Said['tone'] {
     case 'lost': return 'critical';
     default: return 'warning';
   }
+}
+
+/** What a lost transaction changed. */
+export function lostWords(t: LostTransaction): string {
+  const list = (t.changes ?? []).map((c) => [c.kind, c.rows ? counted(c.rows, 'row') : '', c.rows ? `of ${c.table}` : `${c.object ? `${c.object} ` : ''}${c.table}`].filter(Boolean).join(' '));
+  return list.length > 0 ? list.join(', ') : 'changed nothing';
 }
 
 /** How long nobody took writes. */
