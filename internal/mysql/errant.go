@@ -80,6 +80,26 @@ func ParseErrant(text, behind string) (Errant, error) {
 	return e, err
 }
 
+// Beyond collects transactions that others have not, who have had what their ExecutedTransactions tells.
+func Beyond(list []GTID, others string) (Errant, error) {
+	theirs, err := ParseGTIDSet(others)
+	e := Errant{Object: "gtid_executed"}
+	if err == nil && theirs.ByDomain() {
+		e.Object, e.State = "gtid_binlog_state", BinlogState{}
+		e.Theirs, err = ParseBinlogState(others)
+	}
+	for _, g := range list {
+		switch origin := (Origin{Domain: g.Domain, Server: g.Server}); {
+		case g.ByDomain() != theirs.ByDomain():
+		case g.ByDomain() && !e.Theirs.Contains(g):
+			e.State[origin] = max(e.State[origin], g.Number)
+		case !g.ByDomain() && !theirs.Contains(g):
+			e.Set.Add(g)
+		}
+	}
+	return e, err
+}
+
 // Behind is behind which transactions those of MariaDB begin: of each origin the last that others have. "" where they have none, and of MySQL's.
 func (e Errant) Behind() string {
 	behind := BinlogState{}

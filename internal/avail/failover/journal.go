@@ -3,9 +3,11 @@
 package failover
 
 import (
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/errant"
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -65,7 +67,9 @@ type Known struct {
 	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int       `json:"wait_for,omitempty"`
-	Acks     []string  `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
+	// Settings are those in which one that follows is to be like it.
+	Settings map[string]string `json:"settings,omitempty"`
+	Acks     []string          `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
 }
 
 // Journal is what is done to replace a primary. It is written down before each step.
@@ -87,9 +91,41 @@ type Journal struct {
 	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
 	Before     map[string]Was `json:"before"`           // by server
 	Known      Known          `json:"known"`
+	Events     *group.Events  `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
+	WaitFor    int            `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that
+	Notes      []string       `json:"notes,omitempty"`    // what is not as it was
+	Verified   *Verified      `json:"verified,omitempty"` // nil: it did not come so far
 	Steps      []Entry        `json:"steps"`
 	Problem    string         `json:"problem,omitempty"`
 	Receipt    *Receipt       `json:"receipt,omitempty"`
+}
+
+// Verified says whether the new primary takes writes the way clients go, and where these arrive.
+type Verified struct {
+	Written bool     `json:"written"`           // a row was written
+	Not     string   `json:"not,omitempty"`     // why none was
+	Arrived []string `json:"arrived,omitempty"` // members that have applied it; if nothing was written, that receive from the new primary
+	Missing []string `json:"missing,omitempty"` // the others, and why
+}
+
+// Words are it in a sentence.
+func (v *Verified) Words() string {
+	words := "verified: a row was written"
+	if !v.Written {
+		words = "not verified by a write: " + v.Not
+	}
+	switch {
+	case v.Written && len(v.Arrived) > 0:
+		words += ", and arrived at " + strings.Join(v.Arrived, ", ")
+	case len(v.Arrived) > 0:
+		words += "; " + strings.Join(v.Arrived, ", ") + " replicate from it"
+	case v.Written:
+		words += ", and arrived nowhere else"
+	}
+	if len(v.Missing) > 0 {
+		words += "; not seen at " + strings.Join(v.Missing, ", ")
+	}
+	return words
 }
 
 // Final reports whether it was brought to an end.
@@ -116,6 +152,9 @@ type Receipt struct {
 	Contents *Contents `json:"contents,omitempty"`
 	// Applied are those of them that were applied to the new primary later.
 	Applied []Applied `json:"applied,omitempty"`
+	// Verified says whether the new primary takes writes, and where these arrive; nil: it did not come so far.
+	Verified *Verified `json:"verified,omitempty"`
+	Notes    []string  `json:"notes,omitempty"` // what is not as it was
 }
 
 // Contents are what lost transactions changed, as binary logs tell, without values: those are not kept in a receipt.
@@ -126,6 +165,7 @@ type Contents struct {
 	More         int64                `json:"more"`         // transactions that are not listed
 	Rows         int64                `json:"rows"`         // that those that are listed changed
 	Unseen       string               `json:"unseen,omitempty"`
+	Until        time.Time            `json:"until,omitzero"` // about when the server removes the log of the first of them; zero: not by itself, or not known
 }
 
 // Applied is a transaction that was applied to another server after it was lost.

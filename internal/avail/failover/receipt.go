@@ -13,7 +13,7 @@ import (
 
 // NewReceipt says what a change of the primary cost, by what was known of the old one and what the members have now.
 func NewReceipt(j *Journal, t *topology.Topology) Receipt {
-	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New}
+	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New, Verified: j.Verified, Notes: j.Notes}
 	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
 		r.Outage = j.Opened.Sub(j.Blocked)
 	}
@@ -149,15 +149,22 @@ func proven(j *Journal) (Verdict, string) {
 }
 
 // Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.
-func Amend(r *Receipt, e mysql.Errant) bool {
+func Amend(r *Receipt, e mysql.Errant) bool { return amend(r, e, theOld) }
+
+// AmendByLogs does so with those that copies of its binary logs have. They may end before the logs of the server do: what it said itself stays.
+func AmendByLogs(r *Receipt, e mysql.Errant) bool {
+	return r.Checked != theOld && e.Count() >= r.Count && amend(r, e, "its binary logs")
+}
+
+func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	errant := e.String()
-	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == theOld {
+	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == checked {
 		return false
 	}
 	if r.Lost != errant { // what was read is of others
 		r.Contents = nil
 	}
-	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), theOld
+	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), checked
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
@@ -169,3 +176,12 @@ func Amend(r *Receipt, e mysql.Errant) bool {
 
 // theOld says against what a receipt was checked.
 const theOld = "the old primary itself"
+
+// More are lines beside the words: whether the new primary was verified, and what is not as it was.
+func (r *Receipt) More() []string {
+	var list []string
+	if r.Verified != nil {
+		list = append(list, r.Verified.Words())
+	}
+	return append(list, r.Notes...)
+}

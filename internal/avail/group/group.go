@@ -93,17 +93,15 @@ func (r *Rebuild) Again() (at time.Time, may bool) {
 	return r.Ended.Add(RebuildPause << (r.Tries - 1)), r.Tries < RebuildTries
 }
 
-// Words are how it stands; "" where nobody tried.
+// Words are how it stands, without how far it is; "" where nobody tried.
 func (r *Rebuild) Words(now time.Time) string {
 	switch at, may := r.Again(); {
 	case r == nil:
 		return ""
+	case r.Running(now) && r.From != "":
+		return "it is being rebuilt from " + r.From + " since " + r.Began.Format(time.TimeOnly)
 	case r.Running(now):
-		from := ""
-		if r.From != "" {
-			from = " from " + r.From
-		}
-		return "it is being rebuilt" + from + ", since " + r.Began.Format(time.TimeOnly) + ": " + cmp.Or(r.Stage, "it begins")
+		return "it is being rebuilt since " + r.Began.Format(time.TimeOnly)
 	case r.Holder != "":
 		return "its rebuild was cut off, and goes on"
 	case r.Tries == 0:
@@ -132,6 +130,7 @@ type Policy struct {
 	Center    string        `json:"center,omitempty"`     // preferred data center
 	SemiSync  bool          `json:"semi_sync"`            // each primary waits for an acknowledgement
 	Rebuild   bool          `json:"rebuild,omitempty"`    // one that has transactions of its own is rebuilt
+	Unwritten bool          `json:"unwritten,omitempty"`  // no row is written to verify a promotion
 }
 
 // Group is a primary and the servers that replicate from it.
@@ -146,6 +145,14 @@ type Group struct {
 	Lease   Lease     `json:"lease"`
 	Moving  bool      `json:"moving,omitempty"` // the primary is being handed over, as long as somebody has the lease: clients wait
 	Failed  time.Time `json:"failed,omitzero"`  // when it was last failed over automatically
+	Events  *Events   `json:"events,omitempty"` // nil: nobody asked yet
+}
+
+// Events are the scheduled events that a primary runs. Its replicas do not tell: there all of them have one status, those that it does not run, too.
+type Events struct {
+	At        time.Time `json:"at"`        // when it was asked
+	Scheduler string    `json:"scheduler"` // its event_scheduler: ON, OFF, DISABLED
+	Enabled   []string  `json:"enabled"`   // quoted names, schema and event
 }
 
 // Errors of this package.

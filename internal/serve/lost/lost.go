@@ -5,6 +5,9 @@ package lost
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/errant"
@@ -21,6 +24,8 @@ type Logs struct {
 	Files func(context.Context) ([]binlog.File, error)
 	// Before is what came before the oldest; nil: it is not known.
 	Before func(context.Context) (mysql.BinlogState, error)
+	// Keep is how long their server keeps them; 0: for good. nil: it is not known.
+	Keep func(context.Context) (time.Duration, error)
 }
 
 // OfServer are those that a server has now.
@@ -29,6 +34,7 @@ func OfServer(name string, t mysql.Target) Logs {
 		Words:  "the binary logs of " + name,
 		Files:  func(ctx context.Context) ([]binlog.File, error) { return binlog.FromServer(ctx, t) },
 		Before: func(ctx context.Context) (mysql.BinlogState, error) { return began(ctx, t) },
+		Keep:   func(ctx context.Context) (time.Duration, error) { return kept(ctx, t) },
 	}
 }
 
@@ -95,6 +101,69 @@ func began(ctx context.Context, t mysql.Target) (mysql.BinlogState, error) {
 	return before, nil
 }
 
+// kept is how long a server keeps its binary logs; 0: for good.
+func kept(ctx context.Context, t mysql.Target) (keep time.Duration, err error) {
+	c, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	rows, err := c.Maps(ctx, "SHOW /* risso: how long are binary logs kept? */ GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days', 'binlog_expire_logs_auto_purge')")
+	if err != nil {
+		return 0, fmt.Errorf("ask how long binary logs are kept: %w", err)
+	}
+	for _, r := range rows {
+		n, _ := strconv.ParseFloat(r["Value"], 64)
+		switch strings.ToLower(r["Variable_name"]) {
+		case "binlog_expire_logs_auto_purge":
+			if r["Value"] == "OFF" {
+				return 0, nil
+			}
+		case "expire_logs_days":
+			n *= 24 * 60 * 60
+			fallthrough
+		default: // both are there on some servers, and one of them is 0, or both say the same
+			keep = max(keep, time.Duration(n*float64(time.Second)))
+		}
+	}
+	return keep, nil
+}
+
+// Beyond are the transactions in logs that a server has not, which told what it has had.
+func Beyond(ctx context.Context, logs Logs, executed string) (mysql.Errant, error) {
+	others, err := mysql.Beyond(nil, executed)
+	if err != nil {
+		return others, err
+	}
+	set, err := mysql.ParseGTIDSet(executed)
+	if err != nil {
+		return others, err
+	}
+	has := set.Contains
+	if set.ByDomain() {
+		has = others.Theirs.Contains
+	}
+	var mu sync.Mutex
+	var list []mysql.GTID
+	pick, err := logs.Pick(ctx, mysql.GTIDSet{}, nil)
+	if err != nil {
+		return others, err
+	}
+	_, err = binlog.Search(ctx, pick.Files, binlog.Damage{Limit: 1, Wanted: func(g mysql.GTID) bool {
+		if g.IsZero() || has(g) {
+			return false
+		}
+		mu.Lock() // logs are read at the same time
+		defer mu.Unlock()
+		list = append(list, g)
+		return false
+	}})
+	if err != nil {
+		return others, err
+	}
+	return mysql.Beyond(list, executed)
+}
+
 // MostKept are the transactions of which a receipt keeps what they changed.
 const MostKept = 100
 
@@ -102,6 +171,11 @@ const MostKept = 100
 func Contents(ctx context.Context, which mysql.Errant, logs Logs) *failover.Contents {
 	part, more := errant.Contents(ctx, which, logs, MostKept)
 	c := &failover.Contents{Read: time.Now().UTC(), From: logs.Words, Transactions: part.Transactions, More: more, Unseen: part.Unseen}
+	if logs.Keep != nil && len(c.Transactions) > 0 {
+		if keep, err := logs.Keep(ctx); err == nil && keep > 0 {
+			c.Until = c.Transactions[0].Time.Add(keep)
+		}
+	}
 	for i := range c.Transactions {
 		t := &c.Transactions[i]
 		for _, ch := range t.Changes {

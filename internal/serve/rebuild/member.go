@@ -79,6 +79,7 @@ type member struct {
 	b       *repoint.Rebuild
 	done    func()
 	aims    bool // it is to be pointed at the primary before
+	errant  string
 }
 
 // Plan says what would be done, and changes nothing.
@@ -96,7 +97,7 @@ func (m *Members) Plan(ctx context.Context, a Asked) (Planned, error) {
 
 // planned is what was prepared.
 func (m *member) planned() Planned {
-	p := Planned{Group: m.g.Name, Member: m.asked.Member, Primary: m.g.Members[m.g.Primary()].Name, From: m.job.From, Because: m.job.Because, Errant: m.g.Members[m.g.Find(m.asked.Member)].Errant,
+	p := Planned{Group: m.g.Name, Member: m.asked.Member, Primary: m.g.Members[m.g.Primary()].Name, From: m.job.From, Because: m.job.Because, Errant: m.errant,
 		Loses: append([]string{}, m.b.Loses...), Notes: append([]string{}, m.b.Notes...)}
 	p.Plan = append(p.Plan, "write down what only "+m.asked.Member+" has")
 	if m.aims {
@@ -138,6 +139,12 @@ func (m *Members) look(ctx context.Context, a Asked) (*member, error) {
 		return nil, fault.New(fault.Failed, "start it first", fmt.Errorf("%s does not answer", a.Member))
 	}
 	p := one.t.Find(one.g.Members[one.g.Primary()].Name)
+	one.errant = one.g.Members[one.g.Find(a.Member)].Errant // an earlier run may have dropped them
+	if p >= 0 {
+		if now, told := one.t.Beyond(one.at, []int{p}); told && now != "" {
+			one.errant = now
+		}
+	}
 	switch {
 	case p < 0 || !one.t.Nodes[p].Seen:
 		return nil, fault.New(fault.Failed, "", fmt.Errorf("the primary of %s does not answer", a.Group))

@@ -213,6 +213,15 @@ type run struct {
 	nodes   map[string]*node
 }
 
+// run is one that begins, without a journal yet.
+func (c *Carrier) run(ctx context.Context, g *group.Group) (*run, error) {
+	targets, access, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}, nil
+}
+
 // holds makes sure that nobody else has the lease by now, who may have let another member take writes.
 func (r *run) holds(ctx context.Context) error {
 	g, err := r.Room.Group(ctx, r.g.Name)

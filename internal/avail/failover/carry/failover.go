@@ -21,33 +21,16 @@ import (
 
 // Failover lets a replica follow a primary that is dead, or taken for it.
 func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, error) {
-	var out *failover.Journal
-	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
-		targets, access, err := c.targets(ctx, g)
-		if err != nil {
-			return err
+	return c.begin(ctx, a, func(_ context.Context, r *run, j *failover.Journal) error {
+		if i := r.g.Primary(); i >= 0 {
+			j.Old = r.g.Members[i].Name
 		}
-		if err := c.waits(ctx, g.Name); err != nil {
-			return err
-		}
-		old := ""
-		if i := g.Primary(); i >= 0 {
-			old = g.Members[i].Name
-		}
-		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, AcceptLoss: a.AcceptLoss, Old: old, New: a.To,
-			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
-		if !a.Since.IsZero() {
+		j.Kind, j.New, j.Before, j.Known, j.Events = failover.Failover, a.To, map[string]failover.Was{}, a.Known, r.g.Events
+		if j.Blocked = j.Began; !a.Since.IsZero() {
 			j.Blocked = a.Since.UTC()
 		}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
-		defer r.close()
-		if r.j, err = c.Room.Begin(ctx, j); err != nil {
-			return err
-		}
-		out = &r.j.Journal
-		return r.failover(ctx, a)
-	})
-	return out, err
+		return nil
+	}, func(ctx context.Context, r *run) error { return r.failover(ctx, a) })
 }
 
 // failover does it.
@@ -93,7 +76,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
-		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried})
+		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
@@ -106,6 +89,8 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		err := r.prepare(ctx, c)
 		if err == nil {
+			r.cautions(c)
+			r.toWait(t, c.Winner, r.j.Old)
 			return c, nil
 		}
 		if ctx.Err() != nil || a.To != "" {

@@ -124,43 +124,6 @@ func (r *run) keepFenced(ctx context.Context, name string, was fence.State) erro
 	return err
 }
 
-// waitForAcks lets the new primary wait for acknowledgements before it takes writes.
-func (r *run) waitForAcks(ctx context.Context, n *node) error {
-	s, err := read.SemiSyncNow(ctx, n.c)
-	if err != nil {
-		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
-	}
-	if !s.Source.Loaded {
-		return fmt.Errorf("%w: %s has no semi-sync, which the group wants", ErrSurprise, n.name)
-	}
-	prefix := "SET GLOBAL " + s.Source.Names.Prefix
-	for _, set := range []string{"_wait_point = AFTER_SYNC", "_" + s.Source.Names.None + " = ON", "_timeout = " + strconv.FormatInt(forever, 10), "_enabled = ON"} {
-		if err := r.do(ctx, n, prefix+set); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// waitsForNobody lets a member that was the primary apply what it receives without waiting for acknowledgements: nobody replicates from it any more, and it would wait
-// for good. It waits again when it is the primary again; one of which Risso would not know that is left as it is set.
-func (r *run) waitsForNobody(ctx context.Context, n *node) error {
-	if i := r.g.Find(n.name); !r.g.Policy.SemiSync && (i < 0 || len(r.g.Members[i].Fenced) == 0) {
-		return nil
-	}
-	s, err := read.SemiSyncNow(ctx, n.c)
-	if err != nil {
-		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
-	}
-	if !s.Source.Enabled {
-		return nil
-	}
-	return r.do(ctx, n, "SET GLOBAL /* risso: nobody replicates from it */ "+s.Source.Names.Prefix+"_enabled = OFF")
-}
-
-// forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
-const forever = 4294967295
-
 // publish writes down who is the primary, so that clients go there. From then on there is no way back.
 func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {

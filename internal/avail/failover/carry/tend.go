@@ -30,14 +30,19 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := c.Look(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
 	if g.Primary() < 0 {
 		return nil, nil, nil
 	}
-	seen = forecast(g, t, Asked{Group: name})
+	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
+	seen.steps(t)
+	if err := c.keepEvents(ctx, g, t); err != nil {
+		return nil, seen, err
+	}
 	if !act || len(chores(g, t)) == 0 {
 		return nil, seen, nil
 	}
@@ -45,13 +50,13 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		if g.Primary() < 0 { // it was demoted meanwhile
 			return nil
 		}
-		targets, access, err := c.targets(ctx, g)
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
-		t := lookAt(ctx, g, targets, c.Limits.Look)
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}}
 		defer r.close()
+		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
 		for _, ch := range chores(g, t) {
 			text, err := r.chore(ctx, ch)

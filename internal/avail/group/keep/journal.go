@@ -45,8 +45,8 @@ func (r *Room) Journals(ctx context.Context, group string) (list []*Journal, err
 	}
 	for _, d := range docs {
 		j := &Journal{room: r, version: d.Version}
-		if err := json.Unmarshal(d.Body, &j.Journal); err != nil {
-			return nil, fmt.Errorf("read journal %s: %w", d.Key, err)
+		if err := d.Decode(&j.Journal); err != nil {
+			return nil, err
 		}
 		if group == "" || j.Group == group {
 			list = append(list, j)

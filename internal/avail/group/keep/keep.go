@@ -4,10 +4,8 @@ package keep
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fault"
@@ -16,12 +14,7 @@ import (
 )
 
 // Documents is where they are kept.
-type Documents interface {
-	PutDocument(ctx context.Context, d state.Document) (state.Document, error)
-	Document(ctx context.Context, kind, key string) (state.Document, error)
-	Documents(ctx context.Context, kind string) ([]state.Document, error)
-	DropDocument(ctx context.Context, kind, key string, version int64) error
-}
+type Documents = state.Documents
 
 // The kinds of documents.
 const (
@@ -91,27 +84,13 @@ func (r *Room) Only(ctx context.Context, name string) (*group.Group, error) {
 
 // Groups reads all, by name.
 func (r *Room) Groups(ctx context.Context) ([]group.Group, error) {
-	docs, err := r.Docs.Documents(ctx, kindGroup)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]group.Group, len(docs))
-	for i, d := range docs {
-		if err := json.Unmarshal(d.Body, &list[i]); err != nil {
-			return nil, fmt.Errorf("read group %s: %w", d.Key, err)
-		}
-	}
-	return list, nil
+	return state.ReadBodies[group.Group](ctx, r.Docs, kindGroup)
 }
 
 // Add stores a new group. Its epoch is higher than those of a group that had its name before, as clients that remember a higher one would not follow it.
 func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
 	var last uint64
-	if d, err := r.Docs.Document(ctx, kindEpoch, g.Name); err == nil {
-		if err := json.Unmarshal(d.Body, &last); err != nil {
-			return fmt.Errorf("read %s %s: %w", kindEpoch, g.Name, err)
-		}
-	} else if !errors.Is(err, state.ErrNotFound) {
+	if _, err := r.read(ctx, kindEpoch, g.Name, &last); err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
 	journals, err := r.Journals(ctx, g.Name)
@@ -215,22 +194,12 @@ func none(err error) error {
 
 // read reads a document into v.
 func (r *Room) read(ctx context.Context, kind, key string, v any) (version int64, err error) {
-	d, err := r.Docs.Document(ctx, kind, key)
-	if err != nil {
-		return 0, none(err)
-	}
-	if err := json.Unmarshal(d.Body, v); err != nil {
-		return 0, fmt.Errorf("read %s %s: %w", kind, key, err)
-	}
-	return d.Version, nil
+	version, err = state.ReadBody(ctx, r.Docs, kind, key, v)
+	return version, none(err)
 }
 
 // write writes v over a version.
 func (r *Room) write(ctx context.Context, kind, key string, version int64, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = r.Docs.PutDocument(ctx, state.Document{Kind: kind, Key: key, Version: version, By: r.Who, Body: body, Changed: time.Now()})
+	_, err := state.WriteBody(ctx, r.Docs, r.Who, kind, key, version, v)
 	return err
 }

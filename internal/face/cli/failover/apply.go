@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/data/binlog"
@@ -33,7 +34,7 @@ type ReappliedAnswer struct {
 	Into   string              `json:"into"`  // the primary
 	DryRun bool                `json:"dry_run"`
 	Plan   []string            `json:"plan"`
-	Result *binlog.ReapplyPlan `json:"result"`
+	Result *binlog.ReapplyPlan `json:"result,omitempty"`
 	Error  string              `json:"error,omitempty"`
 }
 
@@ -46,15 +47,16 @@ type apply struct {
 	epoch     uint64
 	unchecked bool
 	pending   string
+	binlog    []string
 }
 
 func newApply(s screen.Streams) *cobra.Command {
 	c := &apply{}
 	cmd := &cobra.Command{
-		Use:   "apply [FILE…]",
+		Use:   "apply",
 		Short: "Apply lost transactions to the present primary",
 		Long: `Applies transactions that a failover lost to the group's present primary, from the binary logs of the old
-one, a mirror of them (--from), or files. Each becomes a transaction of its own there, with a new GTID, in
+one, a mirror of them (--from), or files (--binlog). Each becomes a transaction of its own there, with a new GTID, in
 the order of the logs; rows are applied as they were logged, so no trigger fires.
 
 First every row is compared with what is there now: one that was changed or deleted must be as it was, and
@@ -73,8 +75,13 @@ needs the privileges of risso binlog apply, and SELECT on the tables.
 		Example: `  risso receipt apply --group shop --dry-run
   risso receipt apply --group shop --gtid 0-1-4711 --yes
   risso receipt apply --group shop --from /backups/db1 --yes`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.With(cmd.Context(), func(r *keep.Room) error { return c.run(cmd.Context(), r, args) })
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := binlogs(c.binlog)
+			if err != nil {
+				return err
+			}
+			return c.With(cmd.Context(), func(r *keep.Room) error { return c.run(cmd.Context(), r, files) })
 		},
 	}
 	c.Streams = s
@@ -82,6 +89,7 @@ needs the privileges of risso binlog apply, and SELECT on the tables.
 	c.logs.BindMirror(cmd)
 	flags.BindTrust(&c.trust, cmd)
 	fl := cmd.Flags()
+	bindBinlogs(fl, &c.binlog)
 	fl.StringVar(&c.gtid, "gtid", "", "only these transactions, separated by commas (default: all that the receipt lists)")
 	fl.Uint64Var(&c.epoch, "epoch", 0, "which receipt, by its epoch (default: the last one with a loss)")
 	fl.BoolVar(&c.unchecked, "unchecked", false, "also apply what cannot be compared with what is there now")
@@ -93,7 +101,7 @@ needs the privileges of risso binlog apply, and SELECT on the tables.
 }
 
 // journal finds the receipt that is meant.
-func (c *apply) journal(ctx context.Context, r *keep.Room) (*keep.Journal, error) {
+func (c *apply) journal(ctx context.Context, r *keep.Room, args []string) (*keep.Journal, error) {
 	g, err := r.Only(ctx, c.Group)
 	if err != nil {
 		return nil, err
@@ -110,7 +118,13 @@ func (c *apply) journal(ctx context.Context, r *keep.Room) (*keep.Journal, error
 		return nil, err
 	}
 	for _, j := range slices.Backward(list) {
-		if j.Receipt != nil && j.Receipt.Lost != "" && (c.epoch == 0 || j.Epoch == c.epoch) {
+		if j.Receipt == nil || j.Kind != failover.Failover || c.epoch != 0 && j.Epoch != c.epoch {
+			continue
+		}
+		if err := byLogs(ctx, r, c.logs, j, args); err != nil {
+			return nil, err
+		}
+		if j.Receipt.Lost != "" {
 			return j, nil
 		}
 	}
@@ -144,9 +158,16 @@ func chosen(which mysql.Errant, list string) (func(mysql.GTID) bool, error) {
 }
 
 func (c *apply) run(ctx context.Context, r *keep.Room, args []string) error {
-	j, err := c.journal(ctx, r)
+	if c.logs.From != "" {
+		trust, err := c.trust.LogPolicy(c.logs.From, screen.Says(c.Err))
+		if err != nil {
+			return err
+		}
+		c.logs.LogTrust = trust
+	}
+	j, err := c.journal(ctx, r, args)
 	if err != nil {
-		return err
+		return c.reapplied(ReappliedAnswer{Group: c.Group, DryRun: c.dryRun, Plan: []string{}}, err)
 	}
 	which, err := j.Receipt.Which()
 	if err != nil {
@@ -156,11 +177,6 @@ func (c *apply) run(ctx context.Context, r *keep.Room, args []string) error {
 	if err != nil {
 		return err
 	}
-	if c.logs.From != "" {
-		if c.logs.LogTrust, err = c.trust.LogPolicy(c.logs.From, screen.Says(c.Err)); err != nil {
-			return err
-		}
-	}
 	logs, end, err := source(ctx, r, c.logs, j, which, args)
 	if err != nil {
 		return flags.LogFailure(err)
@@ -168,7 +184,7 @@ func (c *apply) run(ctx context.Context, r *keep.Room, args []string) error {
 	defer end()
 	pick, err := logs.Pick(ctx, which.Set, wanted)
 	if err != nil {
-		return fault.New(fault.Failed, "start "+j.Old+" again, or name a mirror of its binary logs by --from, or the files", err)
+		return fault.New(fault.Failed, "start "+j.Old+" again, or name a mirror of its binary logs by --from, or files by --binlog", err)
 	}
 	into, name, err := primaryOf(ctx, r, c.Group)
 	if err != nil {
@@ -207,7 +223,7 @@ func (c *apply) obstacle(plan *binlog.ReapplyPlan, which mysql.Errant) error {
 	case errors.Is(err, binlog.ErrReapplied):
 		return fault.New(fault.Failed, "--gtid chooses others", err)
 	case errors.Is(err, binlog.ErrNoTransaction):
-		return fault.New(fault.Failed, "name a mirror of its binary logs by --from, or the files", fmt.Errorf("%w: %s", err, which))
+		return fault.New(fault.Failed, "name a mirror of its binary logs by --from, or files by --binlog", fmt.Errorf("%w: %s", err, which))
 	}
 	unchecked := slices.ContainsFunc(plan.Transactions, func(t binlog.Reapplied) bool { return t.State == binlog.ReapplyUnchecked })
 	conflict := slices.ContainsFunc(plan.Transactions, func(t binlog.Reapplied) bool { return t.State == binlog.ReapplyConflict })

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -50,6 +52,7 @@ type receipt struct {
 	rows         int
 	noLogs       bool
 	script       string
+	binlog       []string
 	transactions int
 }
 
@@ -57,12 +60,12 @@ type receipt struct {
 func NewReceipt(s screen.Streams) *cobra.Command {
 	c := &receipt{last: 10, rows: 5, transactions: 20}
 	cmd := &cobra.Command{
-		Use:   "receipt [FILE…]",
+		Use:   "receipt",
 		Short: "Show what the last switchovers and failovers cost: which transactions were lost, what was in them, and why none can be",
 		Long: `After each change of the primary there is a receipt: that no acknowledged transaction is lost, and
 because of what; or which are, by GTID. If the old primary answers again, it is asked, and the receipt is
 completed. What the lost transactions changed is read from its binary logs; if it does not answer, from a
-mirror of them (--from), or from files of its data folder, named as arguments. Nothing is changed on servers.
+mirror of them (--from), or from files of its data folder (--binlog). Nothing is changed on servers.
 
 The receipt keeps tables, times and numbers of rows, and statements without their values. The values are
 shown by this command only, from the logs.
@@ -71,16 +74,22 @@ shown by this command only, from the logs.
 		Example: `  risso receipt --group shop
   risso receipt --group shop --output json
   risso receipt --group shop --from /backups/db1 --sql lost.sql
-  risso receipt --group shop /var/lib/mysql/binlog.0000*
+  risso receipt --group shop --binlog '/var/lib/mysql/binlog.0*'
   risso receipt apply --group shop --dry-run`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.With(cmd.Context(), func(r *keep.Room) error { return c.show(cmd.Context(), r, args) })
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := binlogs(c.binlog)
+			if err != nil {
+				return err
+			}
+			return c.With(cmd.Context(), func(r *keep.Room) error { return c.show(cmd.Context(), r, files) })
 		},
 	}
 	c.Streams = s
 	c.Groups.Bind(cmd, true)
 	c.logs.BindMirror(cmd)
 	fl := cmd.Flags()
+	bindBinlogs(fl, &c.binlog)
 	fl.IntVar(&c.last, "last", c.last, "how many")
 	fl.IntVar(&c.rows, "rows", c.rows, "rows to show of each lost transaction; 0: all")
 	fl.IntVar(&c.transactions, "transactions", c.transactions, "lost transactions of which rows are shown; 0: all")
@@ -89,6 +98,29 @@ shown by this command only, from the logs.
 	flags.OutputVar(fl, &c.output, "", "text", "json")
 	cmd.AddCommand(newApply(s))
 	return cmd
+}
+
+// bindBinlogs adds the flag for files.
+func bindBinlogs(fl *pflag.FlagSet, list *[]string) {
+	fl.StringArrayVar(list, "binlog", nil, "a binary log from the old primary's data folder, or a pattern with * for several; may be repeated")
+}
+
+// binlogs are the files that are meant: what is no binary log beside them, such as an index, is left out where a pattern finds it.
+func binlogs(patterns []string) (files []string, err error) {
+	for _, p := range patterns {
+		list, err := filepath.Glob(p)
+		if err != nil {
+			return nil, fault.Usagef("--binlog %q: %w", p, err)
+		}
+		if strings.Contains(p, "*") {
+			list = slices.DeleteFunc(list, func(name string) bool { return strings.HasSuffix(name, ".index") || strings.HasSuffix(name, ".idx") })
+		}
+		if len(list) == 0 {
+			return nil, fault.Usagef("--binlog %q: there is no such file", p)
+		}
+		files = append(files, list...)
+	}
+	return files, nil
 }
 
 // show completes the receipts, and shows them.
@@ -103,7 +135,14 @@ func (c *receipt) show(ctx context.Context, r *keep.Room, args []string) error {
 		if j.Receipt == nil || len(a.Receipts) == c.last {
 			continue
 		}
-		if of := j.Group + "\x00" + j.Old; !c.noLogs && j.Receipt.Lost != "" && !read[of] {
+		if of := j.Group + "\x00" + j.Old; !c.noLogs && j.Kind == failover.Failover && !read[of] {
+			if err := byLogs(ctx, r, c.logs, j, args); err != nil {
+				return err
+			}
+			if j.Receipt.Lost == "" {
+				a.Receipts = append(a.Receipts, *j.Receipt)
+				continue
+			}
 			read[of] = true
 			if err := c.read(ctx, r, j, args, &a); err != nil {
 				return err
@@ -160,15 +199,52 @@ func source(ctx context.Context, r *keep.Room, f flags.Logs, j *keep.Journal, wh
 	}
 	t, err := access.Target(j.Old)
 	if err != nil {
-		return lost.Logs{}, none, fault.New(fault.Failed, "name a mirror of its binary logs by --from, or the files", fmt.Errorf("how %s is reached is not known any more: %w", j.Old, err))
+		return lost.Logs{}, none, fault.New(fault.Failed, "name a mirror of its binary logs by --from, or files by --binlog", fmt.Errorf("how %s is reached is not known any more: %w", j.Old, err))
 	}
 	return lost.OfServer(j.Old, t), none, nil
+}
+
+// byLogs completes a receipt by copies of the old primary's binary logs, if some were named.
+func byLogs(ctx context.Context, r *keep.Room, f flags.Logs, j *keep.Journal, args []string) error {
+	if len(args) == 0 && f.From == "" {
+		return nil
+	}
+	which, err := j.Receipt.Which()
+	if err != nil {
+		return err
+	}
+	logs, end, err := source(ctx, r, f, j, which, args)
+	if err != nil {
+		return flags.LogFailure(err)
+	}
+	defer end()
+	t, name, err := primaryOf(ctx, r, j.Group)
+	if err != nil {
+		return err
+	}
+	conn, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	now, err := errant.Read(ctx, name, conn)
+	if err != nil {
+		return err
+	}
+	e, err := lost.Beyond(ctx, logs, now.Executed)
+	if err != nil || e.Empty() {
+		return flags.LogFailure(err)
+	}
+	return r.Amend(ctx, j, func(rec *failover.Receipt) bool { return failover.AmendByLogs(rec, e) })
 }
 
 // text shows receipts to people.
 func (c *receipt) text(out io.Writer, a ReceiptsAnswer) {
 	for _, rec := range a.Receipts {
 		fmt.Fprintf(out, "%s  %s of %s from %s to %s, epoch %d\n  %s\n", rec.Time.Local().Format(time.DateTime), rec.Kind, rec.Group, oneline.Of(rec.Old), oneline.Of(rec.New), rec.Epoch, oneline.Of(rec.Words))
+		for _, line := range rec.More() {
+			fmt.Fprintln(out, " ", oneline.Of(line))
+		}
 		if rec.Outage > 0 {
 			fmt.Fprintf(out, "  nobody took writes for %s\n", digits.Span(rec.Outage))
 		}
@@ -230,6 +306,9 @@ func (c *receipt) contents(out io.Writer, rec failover.Receipt, list []LostState
 	}
 	if k.Unseen != "" {
 		fmt.Fprintln(out, "  not seen:", oneline.Of(k.Unseen))
+	}
+	if left > 0 && !k.Until.IsZero() {
+		fmt.Fprintf(out, "  %s keeps its binary logs of then until about %s, unless they are purged earlier\n", oneline.Of(rec.Old), screen.Clock(k.Until))
 	}
 	if left > 0 {
 		fmt.Fprintf(out, "  next: risso receipt apply --group %s --dry-run\n", rec.Group)
@@ -311,7 +390,7 @@ func unreadable(rec *failover.Receipt, k *failover.Contents) string {
 	if k.Unseen != "" {
 		text += " (" + k.Unseen + ")"
 	}
-	return text + fmt.Sprintf("; they are in the binary logs of %s until it purges them, or its data folder is removed or rebuilt: start it again, or name a mirror of its logs by --from, or the files themselves", oneline.Of(rec.Old))
+	return text + fmt.Sprintf("; they are in the binary logs of %s until it purges them, or its data folder is removed or rebuilt: start it again, or name a mirror of its logs by --from, or the files by --binlog", oneline.Of(rec.Old))
 }
 
 // primaryColumns tells what tables are like on the primary of a group; nil where that does not answer.
