@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,7 +144,12 @@ func (s *server) changeGroup(what string, do orderly) http.Handler {
 		}
 		defer release()
 		var o order
-		if err := json.Unmarshal(b, &o); err != nil || o.Group == "" {
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.DisallowUnknownFields() // a mistyped dry_run must not promote anybody
+		if err := d.Decode(&o); err != nil && strings.Contains(err.Error(), "unknown field") {
+			writeError(w, badRequest("the body: "+strings.TrimPrefix(err.Error(), "json: "), "docs/access.md lists the fields; dry_run only shows what would be done"))
+			return
+		} else if err != nil || o.Group == "" || d.More() {
 			writeError(w, badRequest("the body is no JSON that names a group", `send {"group": "shop", "to": "db2"}; without "to" it is the best`))
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -215,7 +216,7 @@ func (w *watcher) take(s seen) {
 
 // witness reads what a replica says of the primary.
 func (w *watcher) witness(s seen) failover.Witness {
-	x := failover.Witness{Name: s.name, At: s.at, Answers: s.kind == ""}
+	x := failover.Witness{Name: s.name, At: s.at, Answers: s.kind == "", Down: s.kind == "refused"}
 	if len(s.channels) != 1 {
 		return x
 	}
@@ -239,7 +240,7 @@ func (w *watcher) witness(s seen) failover.Witness {
 // follows reports whether a channel leads to the primary.
 func (w *watcher) follows(ch fleet.Channel) bool {
 	i := w.g.Find(w.primary)
-	return i >= 0 && (strings.EqualFold(ch.Source, w.g.Members[i].Address) || ch.SourceID != "" && strings.EqualFold(ch.SourceID, w.known.UUID))
+	return i >= 0 && (strings.EqualFold(ch.Source, w.g.Members[i].Address) || ch.SourceID != "" && (strings.EqualFold(ch.SourceID, w.known.UUID) || ch.SourceID == w.known.ServerID))
 }
 
 // pokeAll lets all members be looked at soon.
@@ -257,6 +258,9 @@ func (w *watcher) judge(ctx context.Context) {
 	now := time.Now()
 	before := w.belief
 	w.belief = w.watch_.Belief(now)
+	if before.State == failover.Dead && w.belief.Alone { // it was taken for dead: replicas that were stopped since do not let it live
+		w.belief = before
+	}
 	if w.primary == "" {
 		w.belief = failover.Belief{State: failover.Dead, Words: "the group has no primary"}
 	}
@@ -311,7 +315,11 @@ func (w *watcher) tell(before failover.Belief) {
 
 // event writes something down.
 func (w *watcher) event(severity fleet.Severity, text string) {
-	w.d.Logger.Info("group", "group", w.g.Name, "text", text)
+	level := slog.LevelWarn // who looks at standard error at night sees what became of groups
+	if severity == 0 || severity == fleet.SeverityInfo {
+		level = slog.LevelInfo
+	}
+	w.d.Logger.Log(context.Background(), level, "group", "group", w.g.Name, "text", text)
 	if w.d.Event != nil {
 		w.d.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventFailover, Severity: severity, Subject: w.g.Name, Text: text})
 	}
@@ -393,6 +401,10 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 		switch {
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
 			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
+		case m.Status == group.Primary && m.Name == w.primary && w.belief.Alone && w.belief.Kind == "refused":
+			v.NoPrimary = "nothing listens at " + m.Name
+		case m.Status == group.Primary && m.Name == w.primary && ok && last.kind == "" && !last.open && len(last.channels) > 0:
+			v.NoPrimary = m.Name + " takes no writes, and replicates itself"
 		case m.Status == group.Primary && g.Moving && time.Now().Before(g.Lease.Until):
 			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:

@@ -33,14 +33,13 @@ func acknowledgers(g *group.Group, t *topology.Topology, winner string, without 
 // good. words say that it is fewer; "": it is not.
 func waitFor(k failover.Known, there []string) (count int, words string) {
 	want := max(1, k.WaitFor)
+	if len(there) == 0 {
+		return 1, "writes wait until a replica that acknowledges is back: nobody acknowledges now"
+	}
 	if count = min(want, max(1, len(there))); count == want {
 		return count, ""
 	}
-	list := "nobody acknowledges"
-	if len(there) > 0 {
-		list = "only " + strings.Join(there, ", ") + " can acknowledge"
-	}
-	return count, fmt.Sprintf("each commit waits for %s, and not for %d as on %s: %s", digits.Counted(count, "replica"), want, k.Name, list)
+	return count, fmt.Sprintf("each commit waits for %s, and not for %d as on %s: only %s can acknowledge", digits.Counted(count, "replica"), want, k.Name, strings.Join(there, ", "))
 }
 
 // sideOf is the side of a server on which its commits wait, by the name of the variable that switches it on.
@@ -80,10 +79,28 @@ func planWaits(g *group.Group, t *topology.Topology, k failover.Known, winner st
 	}
 	side, ok := sideOf(mysql.Of(n.Server), n.SemiSync.SourceSetting)
 	if !ok {
-		return nil, winner + " has no semi-sync, which the group wants"
+		return nil, winner + noSemiSync + g.Name
 	}
 	count, words := waitFor(k, acknowledgers(g, t, winner, without...))
 	return waits(side, count), words
+}
+
+// noSemiSync is said of a member on which commits cannot wait.
+const noSemiSync = " has no semi-sync, which the group wants: its commits would wait for nobody; risso group prepare "
+
+// acknowledges lets a member acknowledge what it receives, if the group wants that: one that was the primary did not need to.
+func (r *run) acknowledges(ctx context.Context, n *node) error {
+	if !r.g.Policy.SemiSync {
+		return nil
+	}
+	s, err := read.SemiSyncNow(ctx, n.c)
+	if err != nil {
+		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
+	}
+	if !s.Replica.Loaded || s.Replica.Enabled {
+		return nil
+	}
+	return r.do(ctx, n, "SET GLOBAL /* risso: it acknowledges what it receives */ "+s.Replica.Names.Prefix+"_enabled = ON")
 }
 
 // toWait writes down for how many replicas each commit of the new primary is to wait.
@@ -103,8 +120,9 @@ func (r *run) waitForAcks(ctx context.Context, n *node) error {
 	if err != nil {
 		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
 	}
-	if !s.Source.Loaded {
-		return fmt.Errorf("%w: %s has no semi-sync, which the group wants", ErrSurprise, n.name)
+	if !s.Source.Loaded { // better than no primary
+		r.caution("%s", n.name+noSemiSync+r.g.Name)
+		return nil
 	}
 	for _, set := range waits(s.Source.Names, max(1, r.j.WaitFor)) {
 		if err := r.do(ctx, n, set); err != nil {

@@ -20,11 +20,14 @@ type Forecast struct {
 	Old     string
 	Alive   bool   // the primary answers
 	Because string // why it does not
+	Rival   string // a member from which others replicate, and which takes writes, though it is not the primary
+	Lives   string // why it lives though it does not answer; "": nothing says so
 	Known   failover.Known
 	Choice  failover.Choice
 	Plan    change.Plan
 	Notes   []string
 
+	cutOff error    // a change was cut off, and comes first
 	events []string // the statements by which the winner runs the events of the old primary
 }
 
@@ -40,6 +43,10 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	}
 	t := lookAt(ctx, g, targets, c.Limits.Look)
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
+	f.cutOff = c.waits(ctx, g.Name)
+	if f.Old != "" && !f.Alive && !a.AcceptLoss {
+		f.Lives = c.lives(ctx, g, t, f.Old, targets)
+	}
 	c.forecastEvents(ctx, f, t, targets)
 	f.steps(t)
 	return f, nil
@@ -75,6 +82,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 	if i := t.Find(f.Old); i >= 0 {
 		n := &t.Nodes[i]
 		if f.Alive = n.Seen; f.Alive {
+			f.Rival, _ = rival(g, t, n)
 			f.Known = KnownOf(g, t, f.Old)
 		} else if n.Unseen != nil {
 			f.Because = n.Unseen.Words()
@@ -87,6 +95,11 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 // Refused is an error if nobody can follow.
 func (f *Forecast) Refused() error {
 	switch {
+	case f.cutOff != nil:
+		return f.cutOff
+	case f.Lives != "":
+		return refused("failover of "+f.Group.Name, []failover.Refusal{failover.NewRefusal("lives",
+			"mend that; --accept-loss fails over all the same: "+f.Old+" may go on to take writes, which are lost then", "%s, the primary: %s", f.Old, f.Lives)})
 	case len(f.Choice.Refused) > 0:
 		return refused("failover of "+f.Group.Name, f.Choice.Refused)
 	case f.Alive:
@@ -101,6 +114,9 @@ func (f *Forecast) Words() (lines []string) {
 		lines = append(lines, f.Group.Name+": nobody would follow "+f.Old)
 	} else {
 		lines = append(lines, fmt.Sprintf("%s: %s would follow %s", f.Group.Name, f.Choice.Winner, f.Old))
+	}
+	if f.Lives != "" {
+		lines = append(lines, "  "+f.Old+": "+f.Lives)
 	}
 	for _, c := range f.Choice.Candidates {
 		var words []string

@@ -200,6 +200,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	if err != nil {
 		return err
 	}
+	if err := r.acknowledges(ctx, n); err != nil {
+		return err
+	}
 	if err := r.do(ctx, n, s.StartReplica("")); err != nil {
 		return err
 	}

@@ -74,6 +74,9 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.waits(ctx, g.Name); err != nil { // what it left behind would be taken for the reason
+		return nil, err
+	}
 	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, err
@@ -91,11 +94,14 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	p.Old = g.Members[i].Name
 	n := t.Find(p.Old)
 	if n < 0 || !t.Nodes[n].Seen {
-		why := ""
+		why, hint := "", "risso failover --group "+g.Name
 		if n >= 0 && t.Nodes[n].Unseen != nil {
 			why = ": " + t.Nodes[n].Unseen.Words()
+			if failover.Lives(t.Nodes[n].Unseen.Kind) {
+				hint = "it lives: mend that, and ask again"
+			}
 		}
-		return nil, fault.New(fault.Failed, "risso failover --group "+g.Name, fmt.Errorf("%w: the primary %s does not answer%s", ErrRefused, p.Old, why))
+		return nil, fault.New(fault.Failed, hint, fmt.Errorf("%w: the primary %s does not answer%s", ErrRefused, p.Old, why))
 	}
 	known := KnownOf(g, t, p.Old)
 	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To, Room: rooms(ctx, g, t, targets, access)})
@@ -134,6 +140,9 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned) (list 
 	for _, cand := range p.Choice.Candidates {
 		if cand.Name != p.Choice.Winner {
 			continue
+		}
+		if i := t.Find(cand.Name); g.Policy.SemiSync && i >= 0 && t.Nodes[i].SemiSync.SourceSetting == "" {
+			add("no_semisync", "risso group prepare "+g.Name, "%s has no semi-sync, which the group wants", cand.Name)
 		}
 		executed, err := mysql.ParseGTIDSet(old.GTID.Executed)
 		if i := t.Find(cand.Name); err == nil && i >= 0 {

@@ -18,7 +18,7 @@ import (
 // chore is something that a group needs.
 type chore struct {
 	member string
-	what   string // open, shut, quarantine, rejoin, follow, back
+	what   string // adopt, open, shut, quarantine, rejoin, follow, back
 	errant mysql.Errant
 	node   *topology.Node
 }
@@ -79,6 +79,12 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 		return nil
 	}
 	primary, open := &t.Nodes[p], false
+	switch name, agreed := rival(g, t, primary); {
+	case agreed:
+		return []chore{{member: name, what: "adopt", node: &t.Nodes[t.Find(name)]}}
+	case name != "":
+		return nil // whoever is shut may be the one that clients write to: a finding says so
+	}
 	for _, m := range g.Members {
 		n := t.Find(m.Name)
 		if n < 0 || !t.Nodes[n].Seen || n == p {
@@ -101,9 +107,47 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 	return list
 }
 
+// rival is a member that takes writes and from which another one replicates, though it is not the primary by what Risso knows: somebody made it the primary without
+// Risso, or what Risso knows is old. It is agreed when the primary takes no writes, nobody replicates from that one, and all who answer replicate from the rival.
+func rival(g *group.Group, t *topology.Topology, primary *topology.Node) (name string, agreed bool) {
+	for _, m := range g.Members {
+		r := t.Find(m.Name)
+		if r < 0 || !t.Nodes[r].Seen || !t.Nodes[r].Writes.Open() || m.Name == primary.Name {
+			continue
+		}
+		node := &t.Nodes[r]
+		follow, all := 0, len(node.Channels) == 0 && !primary.Writes.Open() && m.Status != group.Faulty
+		for _, o := range g.Members {
+			i := t.Find(o.Name)
+			if i < 0 || !t.Nodes[i].Seen || o.Name == m.Name {
+				continue
+			}
+			if followsNode(&t.Nodes[i], m.Address, node) {
+				follow++
+			} else if o.Status != group.Faulty {
+				all = false
+			}
+		}
+		if follow > 0 {
+			return m.Name, all
+		}
+	}
+	return "", false
+}
+
+// followsNode reports whether a server replicates from another one, and from it alone: by its address, or by which server it met there.
+func followsNode(n *topology.Node, address string, source *topology.Node) bool {
+	if len(n.Channels) != 1 {
+		return false
+	}
+	ch := &n.Channels[0]
+	return strings.EqualFold(ch.Source, address) || source.UUID != "" && strings.EqualFold(ch.SourceID, source.UUID) ||
+		source.UUID == "" && source.ServerID != "" && ch.SourceServerID == source.ServerID
+}
+
 // returns is what a member needs that does not replicate from the primary as it should.
 func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
-	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
+	follows := followsNode(n, g.Members[g.Primary()].Address, primary)
 	errant := extra(n, primary)
 	if len(n.Channels) == 1 && m.Status != group.Faulty { // it may be ahead by what the primary has not told its client yet, also by way of another member
 		errant = foreign(n, primary)
@@ -177,6 +221,21 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 			return "", err
 		}
 		return fmt.Sprintf("%s took writes, and is not the primary of %s: %s", ch.member, r.g.Name, res.Words()), nil
+	case "adopt":
+		old := r.g.Members[r.g.Primary()].Name
+		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+			if g.Lease.Holder != r.Holder {
+				return ErrLost
+			}
+			return g.Promoted(ch.member, group.Secondary, "", g.Lease.Epoch, now)
+		})
+		if err != nil {
+			return "", err
+		}
+		if r.g = g; r.Published != nil {
+			r.Published(g)
+		}
+		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
 	case "open":
 		n, err := r.node(ctx, ch.member)
 		if err != nil {

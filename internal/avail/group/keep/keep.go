@@ -90,7 +90,7 @@ func (r *Room) Groups(ctx context.Context) ([]group.Group, error) {
 // Add stores a new group. Its epoch is higher than those of a group that had its name before, as clients that remember a higher one would not follow it.
 func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
 	var last uint64
-	if _, err := r.read(ctx, kindEpoch, g.Name, &last); err != nil && !errors.Is(err, state.ErrNotFound) {
+	if _, err := state.ReadBody(ctx, r.Docs, kindEpoch, g.Name, &last); err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
 	journals, err := r.Journals(ctx, g.Name)

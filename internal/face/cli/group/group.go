@@ -165,8 +165,7 @@ func (c *create) run(ctx context.Context, name string) error {
 		return repoint.Refused("group "+name, refusals(no))
 	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Agents: c.agents, AgentPort: c.agentPort, Unwritten: c.noRow}}
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Rebuild: c.rebuild, Agents: c.agents, AgentPort: c.agentPort}}
+		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Rebuild: c.rebuild, Agents: c.agents, AgentPort: c.agentPort, Unwritten: c.noRow}}
 	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}

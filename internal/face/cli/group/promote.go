@@ -58,6 +58,9 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 	do, how := cr.Switchover, "switchover"
 	if !f.Alive {
 		do, how = cr.Failover, "failover"
+		if err := f.Refused(); err != nil {
+			return err
+		}
 	}
 	to := a.To
 	if to == "" {
