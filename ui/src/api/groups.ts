@@ -35,6 +35,8 @@ export interface GroupPolicy {
   center?: string;
   semi_sync: boolean;
   rebuild?: boolean;
+  /** no row is written to verify a promotion */
+  unwritten?: boolean;
 }
 
 /** A primary and the servers that replicate from it. */

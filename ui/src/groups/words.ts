@@ -161,6 +161,7 @@ export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean,
   else out.push('no agents');
   out.push(p.rejoin ? 'an old primary that comes back without transactions of its own replicates again' : 'an old primary that comes back stays out');
   if (p.rebuild) out.push('one that has transactions of its own is rebuilt');
+  if (p.unwritten) out.push('no row is written to verify a promotion');
   if (p.center) out.push(`${p.center} is preferred`);
   return out;
 }
