@@ -36,7 +36,7 @@ func openFacts(ctx context.Context, set config.Settings, logger *slog.Logger) (f
 		if f.Store, err = state.Open(ctx, path); err != nil {
 			return f, err
 		}
-		f.lead = agree.Alone{}
+		f.lead = agree.Alone{Reign: uint64(max(1, time.Now().UnixMilli()))} //nolint:gosec // it is positive
 		if i, marked, err := f.Identity(ctx); err != nil || marked {
 			return f, errors.Join(f.Store.Close(), err, missingFolder(i, set.Data))
 		}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
@@ -26,32 +28,92 @@ func settled(f config.Flags) (config.Settings, error) {
 // stateFile has the facts, in the data folder.
 const stateFile = "state.db"
 
-// withMembers adds the members of groups to the servers that are watched. Where there are none at all it is an error.
-func withMembers(ctx context.Context, f config.Flags, set *config.Settings, facts *state.Store) error {
-	room := &keep.Room{Docs: facts}
-	groups, err := room.Groups(ctx)
+// withMembers adds the members of groups to the servers that are watched, and reports whether there are groups. Where there are no servers at all it is an error.
+func withMembers(ctx context.Context, f config.Flags, set *config.Settings, facts *state.Store) (grouped bool, err error) {
+	more, groups, err := unwatched(ctx, &keep.Room{Docs: facts}, set.Servers)
 	if err != nil {
-		return err
+		return false, err
 	}
-	for _, g := range groups {
-		access, err := room.Access(ctx, g.Name)
-		if err != nil {
-			return err
-		}
-		for _, m := range g.Members {
-			t, err := access.Target(m.Name)
-			if err != nil || slices.ContainsFunc(set.Servers, func(w config.Watched) bool {
-				return w.Target.Address() == t.Address() || w.Target.Address() == m.Address
-			}) {
-				continue
-			}
-			set.Servers = append(set.Servers, member(set.Servers, g.Name, m.Name, t))
-		}
-	}
-	if len(set.Servers) == 0 && !set.Host {
+	if set.Servers = append(set.Servers, more...); len(set.Servers) == 0 && !set.Host {
 		_, err = f.Settings()
 	}
-	return err
+	return groups > 0, err
+}
+
+// unwatched are the members of groups that are not among the servers, and how many groups there are.
+func unwatched(ctx context.Context, room *keep.Room, servers []config.Watched) (more []config.Watched, groups int, err error) {
+	list, err := room.Groups(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	all := slices.Clone(servers)
+	for _, g := range list {
+		var access keep.Access
+		for _, m := range g.Members {
+			if watches(all, m.Address) {
+				continue
+			}
+			if access.Members == nil {
+				if access, err = room.Access(ctx, g.Name); err != nil {
+					return nil, 0, err
+				}
+			}
+			if t, err := access.Target(m.Name); err == nil && !watches(all, t.Address()) {
+				s := member(all, g.Name, m.Name, t)
+				all, more = append(all, s), append(more, s)
+			}
+		}
+	}
+	return more, len(list), nil
+}
+
+func watches(list []config.Watched, address string) bool {
+	return slices.ContainsFunc(list, func(w config.Watched) bool { return w.Target.Address() == address })
+}
+
+// newcomersLook is how often groups are looked at for members that are not watched yet.
+const newcomersLook = time.Second
+
+// newcomers begins to watch servers that join groups, by whichever controller, while risso serve runs.
+type newcomers struct {
+	w     *watch
+	room  *keep.Room
+	begin func(ctx context.Context, s config.Watched, i int) error
+}
+
+func (w *watch) newcomers(facts *state.Store, begin func(ctx context.Context, s config.Watched, i int) error) newcomers {
+	return newcomers{w, &keep.Room{Docs: facts}, begin}
+}
+
+// Run looks until ctx ends. Those that leave their group are watched until the next start.
+func (n newcomers) Run(ctx context.Context) {
+	for delay.For(ctx, newcomersLook) == nil {
+		servers := n.w.servers()
+		more, _, err := unwatched(ctx, n.room, servers)
+		if err != nil {
+			continue // a group was removed meanwhile, or who watches groups says so
+		}
+		for i, s := range more {
+			if err := n.begin(ctx, s, len(servers)+i); err != nil {
+				n.w.logger.Warn("a member of a group cannot be watched before the next start", "server", s.Instance.Name, "group", s.Instance.Group, "err", err)
+			}
+		}
+		n.w.watchAlso(more)
+	}
+}
+
+// servers are those that are watched.
+func (w *watch) servers() []config.Watched {
+	w.listed.Lock()
+	defer w.listed.Unlock()
+	return w.list
+}
+
+// watchAlso adds servers to those that are watched.
+func (w *watch) watchAlso(more []config.Watched) {
+	w.listed.Lock()
+	defer w.listed.Unlock()
+	w.list = append(slices.Clone(w.list), more...)
 }
 
 // member is a member as it is watched: by its name, behind that of the group if another server is called so.
@@ -63,14 +125,12 @@ func member(list []config.Watched, group, name string, t mysql.Target) config.Wa
 }
 
 // groupFound tells what is wrong with groups: of the server that is the primary, by its address, and of no other.
-func (w *watch) groupFound(servers []config.Watched) func(address, group string, findings []fleet.Finding) {
-	return func(address, group string, findings []fleet.Finding) {
-		for _, s := range servers {
-			if s.Target.Address() == address {
-				w.board.Note(s.Instance.ID, "group "+group, findings)
-			} else if s.Instance.Group == group {
-				w.board.Note(s.Instance.ID, "group "+group, nil)
-			}
+func (w *watch) groupFound(address, group string, findings []fleet.Finding) {
+	for _, s := range w.servers() {
+		if s.Target.Address() == address {
+			w.board.Note(s.Instance.ID, "group "+group, findings)
+		} else if s.Instance.Group == group {
+			w.board.Note(s.Instance.ID, "group "+group, nil)
 		}
 	}
 }

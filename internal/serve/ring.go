@@ -112,5 +112,6 @@ func (w *watch) letGo() {
 			look.Unseen[state.FindingKey(r.First)] = true
 		}
 		w.enqueue(func(ctx context.Context, s *state.Store) error { return w.keepFindings(ctx, s, look) })
+		delete(w.held, id) // it may be watched again later
 	}
 }

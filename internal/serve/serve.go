@@ -91,8 +91,8 @@ func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.S
 	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
-	p.Views = publish.NewBoard()
-	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Rebuilds: filepath.Join(set.Data, "rebuild"), Found: w.groupFound(set.Servers), Leader: w.lead.Leader, Event: w.Event, Logger: w.logger})
+	p.Views = publish.StartingBoard()
+	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Rebuilds: filepath.Join(set.Data, "rebuild"), Found: w.groupFound, Lead: w.lead, Event: w.Event, Logger: w.logger})
 	return p
 }
 
@@ -126,16 +126,20 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return FolderFailure(set.Data, fmt.Errorf("open the store of facts: %w", err))
 	}
 	defer facts.Close()
-	if err := withMembers(ctx, f, &set, facts.Store); err != nil {
+	grouped, err := withMembers(ctx, f, &set, facts.Store)
+	if err != nil {
 		return err
 	}
+	w.watchAlso(set.Servers)
 	w.share(set.Servers)
 	w.lead = facts.lead
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
-	if err := FirstContact(ctx, out, set.Servers, Hopeless); err != nil {
-		return err
+	if !grouped { // else nothing waits for servers that do not answer, least of all who fails over from them
+		if err := FirstContact(ctx, out, set.Servers, Hopeless); err != nil {
+			return err
+		}
 	}
 
 	rows, err := openStatements(ctx, set)
@@ -161,6 +165,9 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return facts.run(gctx) })
+	if grouped {
+		g.Go(func() error { return FirstContact(gctx, out, set.Servers, Hopeless) })
+	}
 	g.Go(func() error { return w.lookAtControllers(gctx, facts) })
 	mctx, stopMoments := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {

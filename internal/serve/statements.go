@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/history"
@@ -25,7 +26,9 @@ const keepMinutes = 35 * 24 * time.Hour
 type statements struct {
 	store   events.Store  // nil: there is none
 	missing fleet.Trouble // why there is none, and its remedy
-	list    []history.Source
+
+	mu   sync.Mutex
+	list []history.Source
 }
 
 // openStatements opens the store. That there is none is no failure, unless the user asked for one.
@@ -91,7 +94,9 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 	default:
 		c = history.NewEither(history.New(srv.Target, srv.Instance, o), history.NewSlowLog(srv.Target, srv.Instance, o, state))
 	}
+	s.mu.Lock()
 	s.list = append(s.list, c)
+	s.mu.Unlock()
 	group.Go(ctx, c)
 }
 
@@ -143,6 +148,8 @@ func (p pruner) Run(ctx context.Context) {
 
 // sources says how collecting goes, by instance.
 func (s *statements) sources() []history.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	out := make([]history.Status, len(s.list))
 	for i, c := range s.list {
 		out[i] = c.Status()

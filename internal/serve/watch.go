@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,9 @@ type watch struct {
 	host atomic.Pointer[host.Host] // of this machine, once it is watched
 
 	traffic map[string]*mysql.Traffic // of all sessions to a server, by instance
+
+	listed sync.Mutex
+	list   []config.Watched // servers that are watched, also those that came later
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
@@ -365,18 +369,25 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 	if err != nil {
 		return err
 	}
-	for i, s := range set.Servers {
+	begin := func(ctx context.Context, s config.Watched, i int) error {
 		if h != nil && s.Target.Local() {
 			s.Instance.HostID = hostID
 		}
-		traffic := w.trafficOf(s.Instance.ID)
+		traffic := cmp.Or(w.trafficOf(s.Instance.ID), new(mysql.Traffic))
 		if err := w.watchServer(ctx, &group, s, i, traffic, h, numbers, facts); err != nil {
 			return err
 		}
 		rows.follow(ctx, &group, w, s, traffic, i, set)
+		return nil
+	}
+	for i, s := range set.Servers {
+		if err := begin(ctx, s, i); err != nil {
+			return err
+		}
 	}
 	w.lookAfterSelf(set.Data)
 	w.letGo()
+	group.Go(ctx, w.newcomers(facts, begin))
 	rows.begin(ctx, &group, w, set, facts)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err

@@ -89,7 +89,11 @@ func (b *bench) killRow(ctx context.Context, name, server string, semi bool, pee
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: server, Replicas: 2, SemiSync: semi, Alone: peer != "Risso", Say: func(string) {}})
+	controllers := 0
+	if peer == "Risso" {
+		controllers = 1
+	}
+	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: server, Replicas: 2, SemiSync: semi, Controllers: controllers, Say: func(string) {}})
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()

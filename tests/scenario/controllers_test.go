@@ -36,6 +36,7 @@ func mustCommand(t *testing.T, args ...string) string {
 type controller struct {
 	*risso
 	name, data string
+	flags      []string // of serve
 }
 
 func freeAddress(t *testing.T) string {
@@ -50,7 +51,7 @@ func freeAddress(t *testing.T) string {
 
 func (c *controller) start(t *testing.T) {
 	t.Helper()
-	c.risso = serve(t, c.data, "--host-only", "--no-statements")
+	c.risso = serve(t, c.data, append([]string{"--host-only", "--no-statements"}, c.flags...)...)
 }
 
 // members are the controllers as one of them knows them.
@@ -92,7 +93,7 @@ func (c *controller) awaitAll(t *testing.T, n int) (leader string) {
 // joined makes another controller by an invitation.
 func joined(t *testing.T, by *controller, name string) *controller {
 	t.Helper()
-	c := &controller{name: name, data: dataDir(t)}
+	c := &controller{name: name, data: dataDir(t), flags: by.flags}
 	file := filepath.Join(tempDir(t), "invitation")
 	mustCommand(t, "controller", "invite", file, "--data", by.data)
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {

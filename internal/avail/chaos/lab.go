@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -94,7 +96,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Lab is a sandbox with a group of servers and a controller that fails it over.
+// Lab is a sandbox with a group of servers and controllers that fail it over.
 type Lab struct {
 	Box
 	Dir   string // of all its files
@@ -112,15 +114,18 @@ type LabOptions struct {
 	SemiSync bool
 	Disk     int64
 	Clock    bool
-	// Alone leaves out the controller: clients wait until the primary is back.
-	Alone bool
-	Say   func(string)
+	// Controllers is how many share their state; 0: clients wait until the primary is back.
+	Controllers int
+	Say         func(string)
 	// Started is called with each controller's process; may be nil.
 	Started func(pid int) error
 }
 
-// servePort is the controller's, at its place.
-const servePort = "8306"
+// servePort and agreePort are those of the first controller, at its place; the others' are the next but one.
+const (
+	servePort = 8306
+	agreePort = 8307
+)
 
 // OpenLab makes one. Whoever called it closes it, also when it failed.
 func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
@@ -133,19 +138,19 @@ func OpenLab(ctx context.Context, o LabOptions) (*Lab, error) {
 		return l, err
 	}
 	l.Sandbox = s
-	if err := l.Prepare(ctx); err != nil || o.Alone {
+	if err := l.Prepare(ctx); err != nil || o.Controllers == 0 {
 		return l, err
 	}
 	return l, l.control(ctx, o)
 }
 
-// control makes the group and starts its controller.
+// control makes the group and starts its controllers.
 func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	place, err := l.Sandbox.Network.Place(sandbox.Control)
 	if err != nil {
 		return err
 	}
-	config, data := filepath.Join(l.Dir, "risso.json"), filepath.Join(l.Dir, "controller")
+	config := filepath.Join(l.Dir, "risso.json")
 	if err := l.writeConfig(config); err != nil {
 		return err
 	}
@@ -159,7 +164,6 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if err := l.ready(ctx); err != nil {
 		return err
 	}
-	address := net.JoinHostPort(place.Address, servePort)
 	text, err := l.risso(ctx, "token", "create", "chaos", "--output", "json")
 	if err != nil {
 		return err
@@ -168,22 +172,88 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Token == "" {
 		return fmt.Errorf("risso token create: %w", errors.Join(err, errors.New("it gives no token")))
 	}
-	where := l.asks("http://"+address+"/primary?group="+url.QueryEscape(l.Group), token.Token)
-	p := &Process{Title: "controller", Args: []string{l.Risso, "serve", "--config", config, "--data", data, "--no-host", "--listen", address, "--failover", "auto"},
-		Place: place, Started: o.Started, Log: filepath.Join(l.Dir, "controller.log"), Ready: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it tells no primary after a minute"))
-			defer cancel()
-			for {
-				if _, err := where(ctx); err == nil {
-					return nil
-				} else if ctx.Err() != nil {
-					return errors.Join(context.Cause(ctx), err)
-				}
-				_ = delay.For(ctx, 50*time.Millisecond)
+	var ask []func(context.Context) (ledger.Server, error)
+	for i := range o.Controllers {
+		if o.Controllers > 1 {
+			if err := l.join(ctx, place.Address, i); err != nil {
+				return err
 			}
-		}}
-	l.Where, l.Controllers = where, []Controller{p}
-	return p.Start(ctx)
+		}
+		address := net.JoinHostPort(place.Address, strconv.Itoa(servePort+2*i))
+		where := l.asks("http://"+address+"/primary?group="+url.QueryEscape(l.Group), token.Token)
+		p := &Process{Title: controllerName(i), Args: []string{l.Risso, "serve", "--config", config, "--data", l.data(i), "--no-host", "--listen", address, "--failover", "auto"},
+			Place: place, Started: o.Started, Log: filepath.Join(l.Dir, controllerName(i)+".log"), Ready: tells(where)}
+		ask = append(ask, where)
+		l.Controllers = append(l.Controllers, p)
+		if err := p.Start(ctx); err != nil {
+			return err
+		}
+	}
+	l.Where = anyOf(ask)
+	return nil
+}
+
+// controllerName is that of a controller, and of its folder.
+func controllerName(i int) string {
+	if i == 0 {
+		return "controller"
+	}
+	return fmt.Sprint("controller", i+1)
+}
+
+func (l *Lab) data(i int) string { return filepath.Join(l.Dir, controllerName(i)) }
+
+// join makes a controller one of several; the first one founds them.
+func (l *Lab) join(ctx context.Context, host string, i int) error {
+	address := net.JoinHostPort(host, strconv.Itoa(agreePort+2*i))
+	if i == 0 {
+		_, err := l.risso(ctx, "controller", "init", "--name", controllerName(i), "--address", address)
+		return err
+	}
+	invitation := filepath.Join(l.Dir, controllerName(i)+".invitation")
+	if _, err := l.risso(ctx, "controller", "invite", invitation); err != nil {
+		return err
+	}
+	_, err := l.rissoOf(ctx, l.data(i), "controller", "join", invitation, "--name", controllerName(i), "--address", address)
+	return err
+}
+
+// tells waits until a controller tells where the primary is.
+func tells(where func(context.Context) (ledger.Server, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it tells no primary after a minute"))
+		defer cancel()
+		for {
+			if _, err := where(ctx); err == nil {
+				return nil
+			} else if ctx.Err() != nil {
+				return errors.Join(context.Cause(ctx), err)
+			}
+			_ = delay.For(ctx, 50*time.Millisecond)
+		}
+	}
+}
+
+// anyOf asks one controller after the other until one knows, as clients do that have several addresses: who has seen an epoch believes no older one. A controller that
+// does not lead learns of a new primary some tenths of a second later.
+func anyOf(ask []func(context.Context) (ledger.Server, error)) func(context.Context) (ledger.Server, error) {
+	var newest atomic.Uint64
+	return func(ctx context.Context) (ledger.Server, error) {
+		var errs []error
+		for _, f := range ask {
+			s, err := f(ctx)
+			for err == nil {
+				seen := newest.Load()
+				if s.Epoch < seen {
+					err = fmt.Errorf("it tells of epoch %d, and %d was told of", s.Epoch, seen)
+				} else if newest.CompareAndSwap(seen, s.Epoch) {
+					return s, nil
+				}
+			}
+			errs = append(errs, err)
+		}
+		return ledger.Server{}, errors.Join(errs...)
+	}
 }
 
 // Tend rebuilds members that the group keeps out because of transactions that only they have.
@@ -242,13 +312,17 @@ func (l *Lab) ready(ctx context.Context) error {
 	return err
 }
 
-// risso runs a command about the group where the controller is.
+// risso runs a command about the group where the controllers are, with the data folder of the first one.
 func (l *Lab) risso(ctx context.Context, args ...string) (string, error) {
+	return l.rissoOf(ctx, l.data(0), args...)
+}
+
+func (l *Lab) rissoOf(ctx context.Context, data string, args ...string) (string, error) {
 	place, err := l.Sandbox.Network.Place(sandbox.Control)
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, l.Risso, append(args, "--data", filepath.Join(l.Dir, "controller"))...)
+	cmd := exec.CommandContext(ctx, l.Risso, append(args, "--data", data)...)
 	var out, said strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := place.Do(cmd.Start); err != nil {

@@ -112,13 +112,6 @@ func (r *Rebuild) Words(now time.Time) string {
 	return fmt.Sprintf("its rebuild failed %d times, and is not tried again: %s", r.Tries, r.Problem)
 }
 
-// Lease is who may change a group now. Whoever takes it raises the epoch; what carries an older epoch is void.
-type Lease struct {
-	Holder string    `json:"holder"` // who: a name of a process that no other has
-	Epoch  uint64    `json:"epoch"`
-	Until  time.Time `json:"until"`
-}
-
 // Policy is how a group fails over.
 type Policy struct {
 	Automatic bool          `json:"automatic"`            // serve fails over by itself
@@ -263,22 +256,6 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	m.Status, m.Since, m.Fault, m.Errant, m.Rebuild, m.Fenced = Primary, now, "", "", nil, nil
 	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
-}
-
-// Take gives the lease to a holder for a while, with a new epoch, unless another one has it.
-func (g *Group) Take(holder string, now time.Time, d time.Duration) error {
-	if g.Lease.Holder != "" && g.Lease.Holder != holder && now.Before(g.Lease.Until) {
-		return fault.New(fault.Failed, "wait until it is done", fmt.Errorf("%s, until %s: %w", g.Lease.Holder, g.Lease.Until.Format(time.TimeOnly), ErrHeld))
-	}
-	g.Lease = Lease{Holder: holder, Epoch: max(g.Lease.Epoch, g.Epoch) + 1, Until: now.Add(d)}
-	return nil
-}
-
-// Free gives the lease up.
-func (g *Group) Free(holder string) {
-	if g.Lease.Holder == holder {
-		g.Lease.Holder, g.Lease.Until, g.Moving = "", time.Time{}, false
-	}
 }
 
 // Without takes a member out.

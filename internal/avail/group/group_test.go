@@ -28,22 +28,3 @@ func TestSet(t *testing.T) {
 		}
 	}
 }
-
-// TestTake holds that one process at a time has the lease, and that each has a higher epoch.
-func TestTake(t *testing.T) {
-	now := time.Now()
-	g := group.Group{Epoch: 7}
-	if err := g.Take("a", now, time.Minute); err != nil || g.Lease.Epoch != 8 {
-		t.Fatalf("%v, %+v", err, g.Lease)
-	}
-	if err := g.Take("b", now.Add(59*time.Second), time.Minute); !errors.Is(err, group.ErrHeld) {
-		t.Errorf("%v", err)
-	}
-	if err := g.Take("b", now.Add(61*time.Second), time.Minute); err != nil || g.Lease.Epoch != 9 || g.Lease.Holder != "b" {
-		t.Errorf("%v, %+v", err, g.Lease)
-	}
-	g.Free("a") // too late
-	if g.Lease.Holder != "b" {
-		t.Error("a freed the lease of b")
-	}
-}

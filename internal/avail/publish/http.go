@@ -99,8 +99,11 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = said{status: bad.status, text: bad.words, age: -1, body: struct {
 			Error string `json:"error"`
 		}{bad.words}}
-		if bad.status == http.StatusMethodNotAllowed {
+		switch bad.status {
+		case http.StatusMethodNotAllowed:
 			h.Set("Allow", allowed)
+		case http.StatusServiceUnavailable:
+			h.Set("Retry-After", "1")
 		}
 	case errors.As(err, &no):
 		a = said{status: http.StatusServiceUnavailable, text: no.Reason, age: no.Age, body: struct {
@@ -190,19 +193,29 @@ func (d *Desk) answer(r *http.Request, extend func(time.Duration)) (said, error)
 	return said{}, &problem{http.StatusNotFound, "there is no " + r.URL.Path}
 }
 
+// errStarting is the answer about a group while it is not known which there are.
+func errStarting() error {
+	return &problem{http.StatusServiceUnavailable, "this risso serve starts, and does not know yet which groups there are: ask again, or another controller"}
+}
+
 // find finds a group; the only one needs no name.
 func (d *Desk) find(name string) (string, group.View, error) {
 	if name == "" {
-		switch all := d.views.Groups(); len(all) {
-		case 0:
+		switch all := d.views.Groups(); {
+		case !d.views.Sure():
+			return "", group.View{}, errStarting()
+		case len(all) == 0:
 			return "", group.View{}, &problem{http.StatusServiceUnavailable, "there is no group of servers"}
-		case 1:
+		case len(all) == 1:
 			name = all[0]
 		default:
 			return "", group.View{}, &problem{http.StatusBadRequest, "there are several groups: say which one with ?group=NAME"}
 		}
 	}
 	v, ok := d.views.View(name)
+	if !ok && !d.views.Sure() {
+		return "", v, errStarting()
+	}
 	if !ok {
 		return "", v, &problem{http.StatusNotFound, "there is no group of that name"}
 	}

@@ -41,6 +41,19 @@ func TestDesk(t *testing.T) {
 	b := NewBoard()
 	d := NewDesk(b, 0)
 	d.now = func() time.Time { return now }
+	starting := StartingBoard()
+	starts := NewDesk(starting, 0)
+	for _, target := range []string{"/primary", "/primary?group=shop", "/api/view?group=shop", "/group/shop", "/primary/db1?group=shop"} {
+		if w := asked(starts, "GET", target); w.Code != 503 || !strings.Contains(w.Body.String(), "starts") || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s of one that starts: %d %s", target, w.Code, w.Body)
+		}
+	}
+	starting.Names([]string{"shop"})
+	for target, want := range map[string]int{"/primary": 503, "/primary?group=shop": 503, "/api/view?group=shop": 503, "/primary?group=nosuch": 404} {
+		if w := asked(starts, "GET", target); w.Code != want || want == 503 && (!strings.Contains(w.Body.String(), "not known yet") || w.Header().Get("Retry-After") != "1") {
+			t.Errorf("%s of one that knows only which groups there are: %d %s", target, w.Code, w.Body)
+		}
+	}
 	if w := asked(d, "GET", "/primary"); w.Code != 503 || !strings.Contains(w.Body.String(), "there is no group") {
 		t.Errorf("without groups: %d %s", w.Code, w.Body)
 	}

@@ -23,6 +23,8 @@ type Views interface {
 	View(name string) (group.View, bool)
 	// Wait returns the view as soon as its tag is another one than seen, and at the latest when ctx ends. A group that is not there, or goes, has the tag "".
 	Wait(ctx context.Context, name, seen string) (v group.View, tag string)
+	// Sure reports whether Groups are all that there are: a process that starts does not know them yet, and tells nobody that a group does not exist.
+	Sure() bool
 	// Members are all members of a group, whatever their status: each of them may become the primary.
 	Members(name string) []group.Member
 }
@@ -57,8 +59,35 @@ func Tag(v group.View) string {
 // Board is Views of what it was told.
 type Board struct {
 	mu     sync.Mutex
+	unsure bool
 	groups map[string]*posted
 	come   chan struct{} // closed when there is a new group
+}
+
+// StartingBoard is one of a process that does not know yet which groups there are.
+func StartingBoard() *Board {
+	b := NewBoard()
+	b.unsure = true
+	return b
+}
+
+// Names says which groups there are. Those of which nothing was told yet have a view that says so.
+func (b *Board) Names(list []string) {
+	for _, name := range list {
+		if _, ok := b.View(name); !ok {
+			b.Tell(group.View{Group: name}, nil)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unsure = false
+}
+
+// Sure is of Views.
+func (b *Board) Sure() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.unsure
 }
 
 // posted is one group on the board.

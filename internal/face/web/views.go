@@ -33,6 +33,9 @@ func (s *server) clients(r *http.Request) (any, error) {
 		return nil, badRequest("which group is not said", "add ?group=NAME")
 	}
 	v, ok := s.Views.View(name)
+	if !ok && !s.Views.Sure() {
+		return nil, failed(http.StatusServiceUnavailable, "it is not known yet which groups there are: risso serve starts", "ask again")
+	}
 	if !ok {
 		return nil, failed(http.StatusNotFound, "there is no group of that name", "risso group lists them")
 	}

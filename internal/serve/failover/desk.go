@@ -5,6 +5,8 @@ package failover
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,20 +16,18 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/agree"
 )
 
 // Options are what a Desk needs.
 type Options struct {
-	Room   *keep.Room
-	Board  *publish.Board // where clients go
-	Auto   bool           // groups whose policy says so are failed over; else it is only told
-	Leader func() bool    // this controller may act
-	Hooks  *publish.Hooks // run when something happens; nil: there are none
+	Room  *keep.Room
+	Board *publish.Board // where clients go
+	Auto  bool           // groups whose policy says so are failed over; else it is only told
+	Lead  agree.Leadership
+	Hooks *publish.Hooks // run when something happens; nil: there are none
 	// Rebuilds is the folder of the journals of members that are rebuilt, and of copies; "": none is.
 	Rebuilds string
-	// Capture keeps what the transactions of a member changed that only it has, before it is rebuilt; nil: their list alone is kept.
-	Capture func(ctx context.Context, g *group.Group, member string, t mysql.Target) error
 	Event   func(fleet.Event)
 	// Found takes what is wrong with a group, and the address of its primary; nil: nobody does.
 	Found  func(address, group string, findings []fleet.Finding)
@@ -67,6 +67,9 @@ func (d *Desk) Run(ctx context.Context) error {
 		if err == nil {
 			said = ""
 			d.follow(wctx, &all, list)
+			if !d.Lead.Heard().IsZero() { // of several controllers one that starts may have missed a group
+				d.Board.Names(slices.Sorted(maps.Keys(d.run)))
+			}
 		}
 		if delay.For(ctx, lookEvery) != nil {
 			return nil

@@ -2,14 +2,18 @@ package failover
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/publish"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/store/agree"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // Hand changes the primary of a group for somebody who asks risso serve to.
@@ -17,7 +21,8 @@ type Hand struct {
 	Docs   keep.Documents
 	Limits carry.Limits
 	Hooks  *publish.Hooks // run when something happens; nil: there are none
-	Desk   *Desk          // that watches the groups; nil: nobody does
+	Lead   agree.Leadership
+	Desk   *Desk // that watches the groups; nil: nobody does
 	// Others asks all processes that share the state how they are; nil: there is this one alone.
 	Others func(ctx context.Context) agree.Overview
 	Logger *slog.Logger
@@ -41,8 +46,20 @@ func (h *Hand) Groups(ctx context.Context) ([]group.Group, error) {
 }
 
 func (h *Hand) carrier(a carry.Asked) *carry.Carrier {
-	return &carry.Carrier{Room: h.room(a.By), Holder: carry.NewHolder("serve"), Limits: h.Limits, Hooks: h.Hooks,
+	return &carry.Carrier{Room: h.room(a.By), Holder: carry.NewHolder("serve"), Limits: h.Limits, Hooks: h.Hooks, Lead: h.Lead,
 		Say: func(text string) { h.Logger.Info("group", "group", a.Group, "text", text) }}
+}
+
+// leads refuses where another controller leads.
+func (h *Hand) leads() error {
+	if h.Lead.Leader() {
+		return nil
+	}
+	hint := "try again: controllers are about to agree who leads"
+	if name, url := h.Lead.Leading(); name != "" && name != h.Lead.Name() {
+		hint = strings.TrimSpace("ask controller " + name + ", which leads " + url)
+	}
+	return fault.New(fault.Failed, hint, fmt.Errorf("controller %s does not lead: %w", h.Lead.Name(), state.ErrNoLeader))
 }
 
 // Switchover lets another member be the primary, while the old one hands over.
@@ -55,6 +72,9 @@ func (h *Hand) Switchover(ctx context.Context, a carry.Asked, dryRun bool) (Chan
 	out := Changed{Group: a.Group, DryRun: dryRun, Old: p.Old, New: p.Choice.Winner, Plan: p.Plan.Words()}
 	if dryRun {
 		return out, nil
+	}
+	if err := h.leads(); err != nil {
+		return out, err
 	}
 	a.To = p.Choice.Winner
 	j, err := c.Switchover(ctx, a)
@@ -70,6 +90,9 @@ func (h *Hand) Failover(ctx context.Context, a carry.Asked, dryRun bool) (Change
 	}
 	out := Changed{Group: a.Group, DryRun: dryRun, Old: f.Old, New: f.Choice.Winner, Plan: f.Plan.Words()}
 	if err := f.Refused(); err != nil || dryRun {
+		return out, err
+	}
+	if err := h.leads(); err != nil {
 		return out, err
 	}
 	a.Known, a.Because = f.Known, f.Because

@@ -50,7 +50,7 @@ func (w *watcher) refill(ctx context.Context) {
 		return
 	}
 	auto := w.d.Auto && w.g.Policy.Automatic && w.g.Policy.Rebuild && w.d.Rebuilds != ""
-	if !auto || ctx.Err() != nil || !w.d.Leader() || w.busy || w.belief.State != failover.Alive || now.Sub(w.state.refilled) < refillAgain || w.held(now, "") {
+	if !auto || ctx.Err() != nil || !w.d.Lead.Leader() || w.busy || w.belief.State != failover.Alive || now.Sub(w.state.refilled) < refillAgain || w.held(now, "") {
 		return
 	}
 	member := rebuild.Due(w.g, func(name string) bool { s, ok := w.last[name]; return ok && s.kind == "" && !s.open }, now)
@@ -62,7 +62,7 @@ func (w *watcher) refill(ctx context.Context) {
 	f := &filling{member: member, primary: w.primary, holder: carry.NewHolder("rebuild"), stop: stop}
 	w.filling = f
 	log := w.d.Logger.With("group", w.g.Name, "member", member)
-	all := rebuild.Members{Room: w.d.Room, Holder: f.holder, Dir: w.d.Rebuilds, Limits: rebuild.DefaultLimits(), Threads: refillThreads, Wait: refillWait, Capture: w.d.Capture,
+	all := rebuild.Members{Room: w.d.Room, Holder: f.holder, Dir: w.d.Rebuilds, Limits: rebuild.DefaultLimits(), Threads: refillThreads, Wait: refillWait,
 		Say: func(text string) { log.Info("rebuild", "text", text) }}
 	a := rebuild.Asked{Group: w.g.Name, Member: member, By: "risso serve", Due: true}
 	go func() { // ends with fctx at the latest
@@ -75,13 +75,13 @@ func (w *watcher) refill(ctx context.Context) {
 // held reports whether somebody else than a holder changes the group.
 func (w *watcher) held(now time.Time, holder string) bool {
 	l := w.g.Lease
-	return l.Holder != "" && l.Holder != holder && l.Holder != w.d.holder && now.Before(l.Until)
+	return l.Holder != "" && l.Holder != holder && l.Holder != w.d.holder && !w.sight.Over(l, now)
 }
 
 // disturbed says why a rebuild has to stop; "": it need not.
 func (w *watcher) disturbed(f *filling, now time.Time) string {
 	switch {
-	case !w.d.Leader():
+	case !w.d.Lead.Leader():
 		return "another controller leads"
 	case w.belief.State == failover.Dead:
 		return f.primary + ", the primary, is dead"

@@ -48,7 +48,7 @@ type Forecast struct {
 func (h *Hand) Standing(ctx context.Context) (Standing, error) {
 	out := Standing{Now: time.Now().UTC(), Leads: true, Groups: []GroupStanding{}}
 	if h.Desk != nil {
-		out.Automatic, out.Leads = h.Desk.Auto, h.Desk.Leader()
+		out.Automatic, out.Leads = h.Desk.Auto, h.Desk.Lead.Leader()
 	}
 	r := h.room("")
 	list, err := r.Groups(ctx)

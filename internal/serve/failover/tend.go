@@ -10,6 +10,9 @@ import (
 // tendEvery is how often a group whose primary lives is looked after.
 const tendEvery = 2 * time.Second
 
+// watchEvery is how often a controller that does not lead asks the members of a group what it has to know if it leads when the primary dies.
+const watchEvery = 10 * time.Second
+
 // standing is what the watcher remembers of what it did.
 type standing struct {
 	tried    time.Time       // when a failover was tried last
@@ -17,21 +20,21 @@ type standing struct {
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 }
 
-// tend looks after a group: what was cut off is brought to its end, members that came back replicate again, the primary takes writes.
-func (w *watcher) tend(ctx context.Context) result {
-	r := result{what: "look after " + w.g.Name}
-	c := w.carrier()
-	j, err := c.Room.Unfinished(ctx, w.g.Name)
+// goOn brings a change that was cut off to its end, or takes it back; false: there was none.
+func goOn(ctx context.Context, c *carry.Carrier, name string) (result, bool) {
+	r := result{what: "bring a change of " + name + " that was cut off to its end"}
+	j, err := c.Room.Unfinished(ctx, name)
 	if err == nil && j != nil {
-		_, err = c.Resume(ctx, carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true})
-		r.err, r.what = err, "bring a change of "+w.g.Name+" that was cut off to its end"
-		return r
+		_, err = c.Resume(ctx, carry.Asked{Group: name, By: "risso serve", Automatic: true})
 	}
-	if err != nil {
-		r.err = err
-		return r
-	}
-	did, seen, err := c.Tend(ctx, w.g.Name, w.d.Auto && w.g.Policy.Automatic)
+	r.err = err
+	return r, j != nil || err != nil
+}
+
+// tend looks after a group: members that came back replicate again, the primary takes writes. Unless act, it only looks.
+func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, act bool) result {
+	r := result{what: "look after " + name}
+	did, seen, err := c.Tend(ctx, name, act)
 	r.err = err
 	r.tell = func() {
 		for _, text := range did {

@@ -22,11 +22,13 @@ type watcher struct {
 	cancel context.CancelFunc
 	fresh  chan *group.Group
 	looks  chan seen
-	work   chan result // of what was done in the background
+	work   chan result       // of what was done in the background
+	posts  chan *group.Group // as it was published in the background
 	asked  chan chan<- Seen
 	ended  chan struct{}
 
 	g       *group.Group
+	sight   group.Sight // of its lease
 	watch_  *failover.Watch
 	primary string // whom watch_ is about
 	probers map[string]*prober
@@ -35,7 +37,8 @@ type watcher struct {
 	heard   map[string]progress
 	known   failover.Known
 	belief  failover.Belief
-	busy    bool // something is being done
+	reign   uint64 // under which it acted last
+	busy    bool   // something is being done
 	tended  time.Time
 	told    map[string]bool // what was told once
 	state   standing
@@ -59,7 +62,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -100,6 +103,8 @@ func (w *watcher) watch(ctx context.Context) {
 		case r := <-w.work:
 			w.busy = false
 			w.done(r)
+		case g := <-w.posts:
+			w.d.Board.Tell(w.viewOf(g), g.Members)
 		case r := <-w.filled:
 			w.filling = nil
 			w.refilled(r)
@@ -120,6 +125,7 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 		return // an older reading
 	}
 	w.g = g
+	w.sight.See(g.Lease, time.Now())
 	access, err := w.d.Room.Access(ctx, g.Name)
 	if err != nil {
 		return
@@ -209,6 +215,9 @@ func (w *watcher) take(s seen) {
 		}
 		return
 	}
+	if s.open && s.kind == "" && w.primary != "" && w.d.Lead.Leader() {
+		w.tended = time.Time{} // two writers: it is shut now
+	}
 	if i := w.g.Find(s.name); i >= 0 && (w.g.Members[i].Status == group.Secondary || w.g.Members[i].Status == group.Spare) {
 		w.watch_.Heard(w.witness(s))
 	}
@@ -271,25 +280,48 @@ func (w *watcher) judge(ctx context.Context) {
 		w.tell(before)
 		w.find()
 	}
-	if w.busy || !w.d.Leader() || ctx.Err() != nil {
+	if w.busy || ctx.Err() != nil {
 		return
 	}
-	if held := w.g.Lease; held.Holder != "" && now.Before(held.Until) { // somebody changes it
+	complete := len(w.last) == len(w.probers) || now.Sub(w.since) >= everyMember
+	if !w.d.Lead.Leader() {
+		if complete && w.belief.State == failover.Alive && now.Sub(w.tended) >= watchEvery {
+			w.tended, w.busy = now, true
+			c, name := w.carrier(), w.g.Name
+			go func() { w.work <- w.tend(ctx, c, name, false) }()
+		}
+		return
+	}
+	claim := group.Claim{Holder: w.d.holder, Reign: w.d.Lead.Epoch(), Sight: &w.sight}
+	if claim.Reign != w.reign { // what the one that led before left undone is not left waiting
+		w.reign, w.tended = claim.Reign, time.Time{}
+	}
+	if !claim.May(w.g.Lease, now) { // somebody changes it
 		return
 	}
 	switch {
 	case w.belief.State == failover.Dead && w.primary != "":
 		w.takeOver(ctx)
-	case now.Sub(w.tended) >= tendEvery && now.Sub(w.since) >= everyMember:
+	case now.Sub(w.tended) >= tendEvery && complete:
 		w.tended = now
-		w.start(func() result { return w.tend(ctx) })
+		c, name, act := w.carrier(), w.g.Name, w.d.Auto && w.g.Policy.Automatic
+		w.start(ctx, func(ctx context.Context) result {
+			if r, was := goOn(ctx, c, name); was {
+				return r
+			}
+			return w.tend(ctx, c, name, act)
+		})
 	}
 }
 
-// start does something in the background, one thing at a time.
-func (w *watcher) start(f func() result) {
+// start does something in the background, one thing at a time. It ends when another controller may act.
+func (w *watcher) start(ctx context.Context, f func(ctx context.Context) result) {
 	w.busy = true
-	go func() { w.work <- f() }()
+	go func() {
+		ctx, end := w.d.Lead.Acting(ctx)
+		defer end()
+		w.work <- f(ctx)
+	}()
 }
 
 // tell writes down that something else is believed.
@@ -333,24 +365,29 @@ func (w *watcher) once(key string, severity fleet.Severity, text string) {
 	}
 }
 
-// takeOver fails the group over, if that was asked for.
+// takeOver fails the group over, if that was asked for. What was cut off is brought to its end first, also if that is not.
 func (w *watcher) takeOver(ctx context.Context) {
-	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
-	switch pause := w.g.Policy.Pause; {
-	case !w.d.Auto || !w.g.Policy.Automatic:
-		w.once(key, fleet.SeverityCritical, fmt.Sprintf("%s is not failed over automatically: risso failover --group %s does it", w.g.Name, w.g.Name))
-		return
-	case !w.g.Failed.IsZero() && time.Since(w.g.Failed) < pause:
-		w.once(key, fleet.SeverityCritical, fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s; risso failover --group %s does it", w.g.Name,
-			w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly), w.g.Name))
-		return
-	case time.Since(w.state.tried) < retryAfter:
+	if time.Since(w.state.tried) < retryAfter {
 		return
 	}
 	w.state.tried = time.Now()
+	key, denied := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch), ""
+	switch pause := w.g.Policy.Pause; {
+	case !w.d.Auto || !w.g.Policy.Automatic:
+		denied = fmt.Sprintf("%s is not failed over automatically: risso failover --group %s does it", w.g.Name, w.g.Name)
+	case !w.g.Failed.IsZero() && time.Since(w.g.Failed) < pause:
+		denied = fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s; risso failover --group %s does it", w.g.Name,
+			w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly), w.g.Name)
+	}
 	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.known, Since: w.belief.Since}
 	c := w.carrier()
-	w.start(func() result {
+	w.start(ctx, func(ctx context.Context) result {
+		if r, was := goOn(ctx, c, a.Group); was {
+			return r
+		}
+		if denied != "" {
+			return result{tell: func() { w.once(key, fleet.SeverityCritical, denied) }}
+		}
 		j, err := c.Failover(ctx, a)
 		r := result{err: err, what: "failover of " + a.Group}
 		if j != nil && err == nil && j.Receipt != nil {
@@ -365,16 +402,25 @@ func (w *watcher) takeOver(ctx context.Context) {
 // retryAfter is how long a failover that was refused is not tried again.
 const retryAfter = 2 * time.Second
 
-// carrier changes the group.
+// carrier changes the group, as it is seen now.
 func (w *watcher) carrier() *carry.Carrier {
-	limits := carry.DefaultLimits()
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Contents: lost.FromMember, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
+	sight := w.sight
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: carry.DefaultLimits(), Hooks: w.d.Hooks, Contents: lost.FromMember, Lead: w.d.Lead, Sight: &sight, Published: func(g *group.Group) {
+		select {
+		case w.posts <- g:
+		default: // it is read from the room soon
+		}
+	}}
 }
 
 // done takes what came of something.
 func (w *watcher) done(r result) {
 	if r.tell != nil {
 		r.tell()
+	}
+	if errors.Is(r.err, carry.ErrLost) && !w.d.Lead.Leader() {
+		w.d.Logger.Info("group", "group", w.g.Name, "text", r.what+": another controller leads now, and goes on with it")
+		return
 	}
 	if r.err != nil && !errors.Is(r.err, group.ErrHeld) && !errors.Is(r.err, context.Canceled) {
 		w.once(r.what+": "+r.err.Error(), fleet.SeverityCritical, r.what+": "+r.err.Error())
@@ -391,9 +437,9 @@ func (w *watcher) show() {
 
 // viewOf is where clients go, as the group is.
 func (w *watcher) viewOf(g *group.Group) group.View {
-	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: time.Now().UTC(), Replicas: []group.Server{}}
-	if w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch { // an agent takes the view for a confirmation
-		v.Seen = w.belief.Since.UTC()
+	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: w.d.Lead.Heard().UTC(), Replicas: []group.Server{}}
+	if since := w.belief.Since.UTC(); w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch && since.Before(v.Seen) { // an agent takes the view for a confirmation
+		v.Seen = since
 	}
 	for _, m := range g.Members {
 		s := group.Server{Name: m.Name, Address: m.Address, Weight: m.Weight}
@@ -405,7 +451,7 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 			v.NoPrimary = "nothing listens at " + m.Name
 		case m.Status == group.Primary && m.Name == w.primary && ok && last.kind == "" && !last.open && len(last.channels) > 0:
 			v.NoPrimary = m.Name + " takes no writes, and replicates itself"
-		case m.Status == group.Primary && g.Moving && time.Now().Before(g.Lease.Until):
+		case m.Status == group.Primary && g.Moving && !w.sight.Over(g.Lease, time.Now()):
 			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:
 			v.Primary = &s

@@ -60,6 +60,7 @@ type Node struct {
 	trouble error           // what keeps it from its work; nil: nothing
 	acting  *acting         // nil: it does not lead
 	changed chan struct{}   // closed when acting changes
+	heard   time.Time       // when it last heard from the leader, or led
 	removed map[string]bool // fingerprints of certificates that do not count any more
 
 	yielding int // more than 0: it hands over the lead, and must not act

@@ -27,12 +27,17 @@ type Leadership interface {
 	Verify(ctx context.Context) error
 	// Epoch grows with each leadership; 0: this process does not lead.
 	Epoch() uint64
+	// Heard is up to when this process surely knew what all controllers agreed on: it heard from the leader, or led itself. What it says of later may be outdated.
+	Heard() time.Time
 	// Leading is who leads, as far as this process knows, and the address of its page; empty: nobody, or it is not known.
 	Leading() (name, url string)
 }
 
 // Alone is the Leadership of a risso serve that shares its state with nobody.
-type Alone struct{}
+type Alone struct {
+	// Reign tells this process from those before it, which had the same state; a later one's is higher. 0: it does not matter.
+	Reign uint64
+}
 
 // Name is empty.
 func (Alone) Name() string { return "" }
@@ -54,8 +59,11 @@ func (Alone) Acting(ctx context.Context) (context.Context, context.CancelFunc) {
 // Verify is nil.
 func (Alone) Verify(context.Context) error { return nil }
 
-// Epoch is always the first.
-func (Alone) Epoch() uint64 { return 1 }
+// Epoch is that of the process.
+func (a Alone) Epoch() uint64 { return max(1, a.Reign) }
+
+// Heard is now.
+func (Alone) Heard() time.Time { return time.Now() }
 
 // Leading is nobody else.
 func (Alone) Leading() (name, url string) { return "", "" }
@@ -181,6 +189,26 @@ func (n *Node) Epoch() uint64 {
 		return a.epoch
 	}
 	return 0
+}
+
+// Heard is up to when this controller surely knew what all agreed on.
+func (n *Node) Heard() time.Time {
+	leads, r := n.Leader(), n.now()
+	var at time.Time
+	switch {
+	case leads:
+		at = time.Now()
+	case r != nil:
+		if _, id := r.LeaderWithID(); id != "" { // a vote is a contact, too, and says nothing of what was agreed on
+			at = r.LastContact()
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if at.After(n.heard) {
+		n.heard = at
+	}
+	return n.heard
 }
 
 // WhileLeader calls f each time this controller may act.

@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -56,11 +57,23 @@ type Carrier struct {
 	Published func(*group.Group)
 	// Hooks run when something happens; nil: there are none.
 	Hooks *publish.Hooks
+	// Lead says whether this process acts, of several controllers; nil: it is no controller.
+	Lead Lead
+	// Sight is of the group's lease, by who watches it; nil: a lease that somebody has is looked at for as long as it takes to know whether its holder lives.
+	Sight *group.Sight
 
 	// Contents reads from a member's binary logs what lost transactions changed; nil: nobody does.
 	Contents func(ctx context.Context, member string, t mysql.Target, which mysql.Errant) *failover.Contents
 
 	step func(where, statement string) // is called before each statement, by tests that end the process there; may be nil
+}
+
+// Lead says whether a controller acts.
+type Lead interface {
+	// Epoch grows with each leadership; 0: this controller does not lead.
+	Epoch() uint64
+	// Verify returns nil if it is confirmed now that it leads.
+	Verify(ctx context.Context) error
 }
 
 // NewHolder is a name that no other process has.
@@ -126,7 +139,7 @@ func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target
 
 // leased runs f while the group's lease is held, with a context that ends when it is lost. The group that f gets has the new epoch in its lease.
 func (c *Carrier) leased(ctx context.Context, name string, f func(ctx context.Context, g *group.Group) error) error {
-	g, err := c.Room.Change(ctx, name, func(g *group.Group) error { return g.Take(c.Holder, time.Now(), c.Limits.Lease) })
+	g, err := c.take(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -152,6 +165,45 @@ func (c *Carrier) leased(ctx context.Context, name string, f func(ctx context.Co
 	return errors.Join(err, ferr)
 }
 
+// leaseLook is how often a lease is looked at that somebody has.
+const leaseLook = 100 * time.Millisecond
+
+// take takes the lease of a group.
+func (c *Carrier) take(ctx context.Context, name string) (*group.Group, error) {
+	claim := group.Claim{Holder: c.Holder, Sight: c.Sight}
+	if c.Lead != nil {
+		if err := c.Lead.Verify(ctx); err != nil {
+			return nil, err
+		}
+		if claim.Reign = c.Lead.Epoch(); claim.Reign == 0 {
+			return nil, ErrLost
+		}
+	}
+	if c.Sight == nil {
+		claim.Sight = new(group.Sight)
+	}
+	for said := false; ; {
+		lives := false
+		g, err := c.Room.Change(ctx, name, func(g *group.Group) error {
+			now := time.Now()
+			if c.Sight == nil {
+				lives = claim.Sight.See(g.Lease, now) || lives
+			}
+			return g.Take(claim, now, c.Limits.Lease)
+		})
+		if c.Sight != nil || lives || !errors.Is(err, group.ErrHeld) {
+			return g, err
+		}
+		if !said {
+			c.say("%v: it is awaited whether that one lives", err)
+			said = true
+		}
+		if werr := delay.For(ctx, leaseLook); werr != nil {
+			return nil, errors.Join(err, werr)
+		}
+	}
+}
+
 // renew keeps a lease until ctx ends. The lease is lost when nobody took the renewal for nearly as long as it holds: by this machine's clock, which counts durations
 // only.
 func (c *Carrier) renew(ctx context.Context, name string, epoch uint64) error {
@@ -169,7 +221,7 @@ func (c *Carrier) renew(ctx context.Context, name string, epoch uint64) error {
 			if g.Lease.Holder != c.Holder || g.Lease.Epoch != epoch {
 				return ErrLost
 			}
-			g.Lease.Until = time.Now().Add(c.Limits.Lease)
+			g.Renew(time.Now())
 			return nil
 		})
 		switch {
@@ -213,6 +265,11 @@ type run struct {
 	nodes   map[string]*node
 }
 
+// mine reports whether the lease of a group, as it is now, is that of this run.
+func (r *run) mine(g *group.Group) bool {
+	return g.Lease.Holder == r.Holder && g.Lease.Epoch == r.g.Lease.Epoch
+}
+
 // run is one that begins, without a journal yet.
 func (c *Carrier) run(ctx context.Context, g *group.Group) (*run, error) {
 	targets, access, err := c.targets(ctx, g)
@@ -222,13 +279,21 @@ func (c *Carrier) run(ctx context.Context, g *group.Group) (*run, error) {
 	return &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}, nil
 }
 
-// holds makes sure that nobody else has the lease by now, who may have let another member take writes.
+// holds makes sure that nobody else has the lease by now, who may have let another member take writes, and that this controller leads.
 func (r *run) holds(ctx context.Context) error {
+	if r.Lead != nil {
+		if err := r.Lead.Verify(ctx); err != nil {
+			return errors.Join(ErrLost, err)
+		}
+		if r.Lead.Epoch() != r.g.Lease.Reign {
+			return ErrLost
+		}
+	}
 	g, err := r.Room.Group(ctx, r.g.Name)
 	if err != nil {
 		return err
 	}
-	if g.Lease.Holder != r.Holder || g.Lease.Epoch != r.g.Lease.Epoch {
+	if !r.mine(g) {
 		return ErrLost
 	}
 	return nil

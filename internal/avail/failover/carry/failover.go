@@ -57,10 +57,10 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 		return r.giveUp(ctx, err)
 	}
 	if err := r.promote(ctx, n); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if err := r.publish(ctx, group.Faulty, "it did not answer: "+a.Because); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	return r.conclude(ctx)
 }
@@ -207,6 +207,9 @@ func (r *run) fence(ctx context.Context) error {
 	return r.awaitAgent(ctx)
 }
 
+// allKnow is how long controllers may take to read what was agreed on; those that hear from no leader confirm nothing anyway.
+const allKnow = time.Second
+
 // fenceAll lets nobody take writes in a group that has no primary. Its error is that of a member which goes on to take them.
 func (r *run) fenceAll(ctx context.Context) error {
 	r.words("", "there is no old primary: no member may take writes")
@@ -235,7 +238,11 @@ func (r *run) awaitAgent(ctx context.Context) error {
 	if ttl == 0 {
 		return nil
 	}
-	left := time.Until(r.j.Began.Add(agent.Wait(ttl)))
+	// A controller that reaches the old primary confirms it until it reads that it is replaced. All is counted by this machine's clock: that of who wrote when it began may be wrong.
+	if err := r.moves(ctx); err != nil {
+		return err
+	}
+	left := agent.Wait(ttl) + allKnow
 	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
 	return delay.For(ctx, max(0, left))
 }

@@ -224,7 +224,7 @@ func (u *trio) child(o order) (step string) {
 // leaseEnds lets the lease of one that was killed end now.
 func (u *trio) leaseEnds() {
 	u.Helper()
-	if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error { g.Lease.Until = time.Now().Add(-time.Second); return nil }); err != nil {
+	if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error { g.Lease.For = time.Millisecond; return nil }); err != nil {
 		u.Fatal(err)
 	}
 }
@@ -399,8 +399,8 @@ func (u *trio) leaseLost() {
 		}
 		taken = true
 		if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error {
-			g.Lease.Until = time.Now().Add(-time.Second)
-			return g.Take(other, time.Now(), time.Hour)
+			g.Lease.Holder = ""
+			return g.Take(group.Claim{Holder: other}, time.Now(), time.Hour)
 		}); err != nil {
 			u.Error(err)
 		}

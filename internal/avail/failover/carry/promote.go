@@ -66,6 +66,9 @@ func (r *run) promote(ctx context.Context, n *node) error {
 			return err
 		}
 	}
+	if err := r.holds(ctx); err != nil {
+		return err
+	}
 	if err := r.open(ctx, n); err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ func (r *run) keepFenced(ctx context.Context, name string, was fence.State) erro
 // publish writes down who is the primary, so that clients go there. From then on there is no way back.
 func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-		if g.Lease.Holder != r.Holder {
+		if !r.mine(g) {
 			return ErrLost
 		}
 		if r.j.Automatic {
@@ -272,6 +275,17 @@ func (r *run) others(without ...string) (names []string) {
 		}
 	}
 	return names
+}
+
+// broken ends a promotion that did not succeed. One that was cut off, or that is somebody else's by now, stays as it is: whoever has the lease next brings it to its end.
+func (r *run) broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if herr := r.holds(ctx); herr != nil {
+		return errors.Join(err, herr)
+	}
+	return r.finish(ctx, failover.Failed, err)
 }
 
 // finish ends a journal, whatever became of ctx.

@@ -93,10 +93,10 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		return r.failoverAgain(ctx)
 	}
 	if err := r.promote(ctx, n); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if err := r.publish(ctx, status, why); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	return r.conclude(ctx)
 }

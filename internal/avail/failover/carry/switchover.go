@@ -74,7 +74,7 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.waits(ctx, g.Name); err != nil { // what it left behind would be taken for the reason
+	if err := c.cutOff(ctx, g); err != nil { // what it left behind would be taken for the reason
 		return nil, err
 	}
 	targets, access, err := c.targets(ctx, g)
@@ -246,6 +246,14 @@ func (c *Carrier) waits(ctx context.Context, name string) error {
 	return fault.New(fault.Failed, "risso failover resume --group "+name+" brings it to its end, or takes it back", fmt.Errorf("%w: a %s to %s was cut off", ErrRefused, j.Kind, j.New))
 }
 
+// cutOff is waits, unless somebody has the lease now, and may be doing it.
+func (c *Carrier) cutOff(ctx context.Context, g *group.Group) error {
+	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
+		return nil
+	}
+	return c.waits(ctx, g.Name)
+}
+
 // before is how the members are.
 func before(t *topology.Topology) map[string]failover.Was {
 	out := map[string]failover.Was{}
@@ -293,7 +301,7 @@ func (r *run) switchover(ctx context.Context) error {
 		return r.goBack(ctx, err)
 	}
 	if err := r.publish(ctx, group.Secondary, ""); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	if res.Holds() { // those that came since wait for the lock, and would write here when it is gone
 		if _, err := fence.Fence(ctx, r.targets[r.j.Old], fence.Options{Epoch: r.j.Epoch, Limit: r.Limits.Stop}); err != nil {
@@ -309,17 +317,22 @@ const announced = 300 * time.Millisecond
 
 // announce tells clients that the primary is handed over.
 func (r *run) announce(ctx context.Context) error {
+	if err := r.moves(ctx); err != nil {
+		return err
+	}
+	return delay.For(ctx, announced)
+}
+
+// moves writes down that the primary is being replaced: no controller confirms it any more.
+func (r *run) moves(ctx context.Context) error {
 	_, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-		if g.Lease.Holder != r.Holder {
+		if !r.mine(g) {
 			return ErrLost
 		}
 		g.Moving = true
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return delay.For(ctx, announced)
+	return err
 }
 
 // handOver lets the old primary take no more writes, the new one apply all of them, and take writes.

@@ -40,7 +40,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 	}
 	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
 	seen.steps(t)
-	if err := c.keepEvents(ctx, g, t); err != nil {
+	if err := c.keepSeen(ctx, g, t, false); err != nil {
 		return nil, seen, err
 	}
 	if !act || len(chores(g, t)) == 0 {
@@ -59,6 +59,9 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
 		for _, ch := range chores(g, t) {
+			if err := r.holds(ctx); err != nil {
+				return errors.Join(failed, err)
+			}
 			text, err := r.chore(ctx, ch)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", ch.member, err))
@@ -200,7 +203,7 @@ func extra(n, primary *topology.Node) mysql.Errant {
 func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 	set := func(f func(m *group.Member)) error {
 		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-			if g.Lease.Holder != r.Holder {
+			if !r.mine(g) {
 				return ErrLost
 			}
 			if i := g.Find(ch.member); i >= 0 {

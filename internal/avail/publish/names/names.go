@@ -100,6 +100,8 @@ func (s *Server) find(q dnsmessage.Question) found {
 		return refused
 	case name == s.zone:
 		return s.apex(q)
+	case !s.views.Sure(): // that a name does not exist would be remembered
+		return unknown
 	}
 	srv := false
 	rest := below

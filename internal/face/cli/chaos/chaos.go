@@ -92,7 +92,7 @@ Ctrl-C ends the fault that is going on. After kill -9, risso chaos heal does.
 	fl := cmd.Flags()
 	fl.StringVar(&c.sandbox, "sandbox", "", "make servers for it: mariadb, mysql-9.7, … or a path")
 	fl.IntVarP(&c.replicas, "replicas", "r", 2, "replicas of that sandbox")
-	fl.IntVar(&c.controllers, "controllers", 1, "0 leaves out the controller of that sandbox: clients wait until the primary is back")
+	fl.IntVar(&c.controllers, "controllers", 1, "of that sandbox, which share their state: 1, 3 or 5; 0: none, clients wait until the primary is back")
 	fl.BoolVar(&c.async, "async", false, "without semi-synchronous replication in that sandbox: a failover may lose writes then")
 	fl.StringVar(&c.on, "on", "", "the name of the group once more: yes, on that one")
 	fl.BoolVar(&c.yesReally, "yes-really", false, "also on a group whose --about does not say staging")
@@ -124,8 +124,8 @@ func (c *command) run(ctx context.Context) error {
 		return fault.Usagef("give --sandbox for servers of its own, or --group for a group of yours")
 	case c.faults < 1 || c.writers < 1 || c.replicas < 1:
 		return fault.Usagef("--count, --writers and --replicas must be positive")
-	case c.controllers < 0 || c.controllers > 1:
-		return fault.Usagef("--controllers must be 0 or 1")
+	case !slices.Contains([]int{0, 1, 3, 5}, c.controllers):
+		return fault.Usagef("--controllers must be 0, 1, 3 or 5: of two, none may fail")
 	case c.limit < time.Second || c.settle < time.Second || c.pause < 0:
 		return fault.Usagef("--limit and --settle must be at least 1s, and --pause not negative")
 	}
@@ -364,7 +364,7 @@ func (c *command) inSandbox(ctx context.Context, kinds []chaos.Kind) error {
 		return err
 	}
 	const disk = 700 << 20
-	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "chaos", Risso: program, Server: c.sandbox, Replicas: c.replicas, SemiSync: !c.async, Disk: disk, Clock: clock, Alone: c.controllers == 0, Say: c.say,
+	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "chaos", Risso: program, Server: c.sandbox, Replicas: c.replicas, SemiSync: !c.async, Disk: disk, Clock: clock, Controllers: c.controllers, Say: c.say,
 		Started: func(pid int) error { return journal.Note(chaos.Entry{Event: "controller", PID: pid}) }})
 	kept := false
 	defer func() {
@@ -404,6 +404,9 @@ func (c *command) facts(lab *chaos.Lab, left []chaos.Fact) []chaos.Fact {
 		{Name: "full disk", Value: "each server has a file system of its own, which a file fills"},
 		{Name: "slow disk", Value: "a control group limits the writes of the server's process to 20 to 99 a second"},
 		{Name: "clock", Value: "libfaketime sets the server's time of day up to two hours ahead or back; monotonic clocks go on"},
+	}
+	if c.controllers > 1 {
+		list = append(list, chaos.Fact{Name: "controllers", Value: fmt.Sprintf("%d that share their state; one is killed at a time", c.controllers)})
 	}
 	for _, l := range left {
 		list = append(list, chaos.Fact{Name: "left out: " + l.Name, Value: l.Value})

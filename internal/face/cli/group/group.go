@@ -236,7 +236,7 @@ func words(g group.Group) string {
 	if g.Policy.Rebuild {
 		out += ", members with transactions of their own are rebuilt"
 	}
-	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
+	if g.Lease.Holder != "" {
 		out += ", being changed by " + g.Lease.Holder
 	}
 	return out

@@ -90,7 +90,7 @@ func bindStatements(f *config.Statements, cmd *cobra.Command) {
 
 // hand changes groups for those who ask over HTTP.
 func hand(p serve.Parts) *failover.Hand {
-	h := &failover.Hand{Docs: p.Facts, Limits: carry.DefaultLimits(), Hooks: p.Publishing.Hooks(), Desk: p.Groups, Logger: p.Logger}
+	h := &failover.Hand{Docs: p.Facts, Limits: carry.DefaultLimits(), Hooks: p.Publishing.Hooks(), Desk: p.Groups, Lead: p.Lead, Logger: p.Logger}
 	if n, ok := p.Lead.(*agree.Node); ok {
 		h.Others = n.Overview
 	}
