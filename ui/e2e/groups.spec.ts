@@ -119,6 +119,28 @@ test.describe('who may fail over', () => {
   });
 });
 
+test('what was lost is listed (made up: no group here lost anything)', async ({ page }) => {
+  await signIn(page, process.env.RISSO_LOOK);
+  await page.route('**/api/groups/journals?*', async (r) => {
+    const response = await r.fetch();
+    const all = await response.json();
+    Object.assign(all.journals[0].receipt, {
+      verdict: 'lost', words: '2 transactions lost, at least: db1 had 0-1-7, and no member received it', lost: '0-1-7,0-1-8', lost_count: 2,
+      contents: { read: '2026-11-29T00:10:00Z', from: 'the binary logs of db1', more: 0, rows: 2, transactions: [{ gtid: '0-1-7', time: '2026-11-29T00:10:00Z', changes: [{ table: 'shop.orders', kind: 'insert', rows: 2 }], statements: ['INSERT INTO orders VALUES (?)'] }] },
+      applied: [{ gtid: '0-1-7', at: '2026-11-29T00:12:00Z', by: 'ann', to: 'db2' }],
+    });
+    await r.fulfill({ response, json: all });
+  });
+  await page.goto('/groups');
+  const change = page.locator('[data-change]').first();
+  await expect(change.locator('[data-verdict="lost"]')).toContainText('2 transactions lost');
+  await change.locator('summary').click();
+  await expect(change.locator('.g-lost')).toContainText('0-1-7 insert 2 rows of shop.orders – applied to db2 by ann');
+  await expect(change.locator('.g-sql')).toHaveText('INSERT INTO orders VALUES (?)');
+  await expect(change.locator('.g-receipt')).toContainText('risso receipt apply --group shop --dry-run');
+  await picture(page, SHOTS, 'groups-lost', 1100);
+});
+
 test('several groups are a list, and one that cannot be asked says so (a second one is made up)', async ({ page }) => {
   await signIn(page, process.env.RISSO_LOOK);
   await page.route('**/api/groups/standing', async (r) => {

@@ -35,6 +35,8 @@ export interface GroupPolicy {
   center?: string;
   semi_sync: boolean;
   rebuild?: boolean;
+  /** no row is written to verify a promotion */
+  unwritten?: boolean;
 }
 
 /** A primary and the servers that replicate from it. */
@@ -100,6 +102,18 @@ export interface Receipt {
   lost?: string;
   lost_count: number;
   checked: string;
+  /** what those that are lost changed, without the values; missing: no log of them was read yet */
+  contents?: { read: string; from: string; transactions: LostTransaction[] | null; more: number; rows: number; unseen?: string };
+  /** those of them that were applied to the new primary later */
+  applied?: { gtid: string; at: string; by: string; to: string; unchecked?: boolean }[];
+}
+
+/** A transaction that is lost, as a binary log has it. */
+export interface LostTransaction {
+  gtid: string;
+  time: string;
+  changes: { table: string; kind: string; rows?: number; object?: string }[] | null;
+  statements?: string[];
 }
 
 /** A step of a change of the primary: a statement, or words. */

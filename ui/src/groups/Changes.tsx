@@ -2,7 +2,7 @@
 import type { ChangeStep, GroupChange, Receipt } from '../api';
 import { clock, counted, seconds, stamp, unix } from '../common/format';
 import { Moment, Remedy, StateMark } from '../common/parts';
-import { changeWords, outageWords, outcome } from './words';
+import { changeWords, lostWords, outageWords, outcome } from './words';
 
 /** The steps of a change, as they are written down. */
 export function Steps({ list }: { list: ChangeStep[] }) {
@@ -19,6 +19,27 @@ export function Steps({ list }: { list: ChangeStep[] }) {
   );
 }
 
+/** What lost transactions changed, and which of them were applied later. */
+function Lost({ r }: { r: Receipt }) {
+  const c = r.contents!;
+  return (
+    <>
+      <ul class="g-lost">
+        {(c.transactions ?? []).map((t) => {
+          const later = r.applied?.find((a) => a.gtid === t.gtid);
+          return (
+            <li key={t.gtid}>
+              <code>{t.gtid}</code> {lostWords(t)}{later && <span class="quiet"> – applied to {later.to} by {later.by}, {stamp(unix(later.at))}</span>}
+              {(t.statements ?? []).map((s) => <code key={s} class="g-sql">{s}</code>)}
+            </li>
+          );
+        })}
+      </ul>
+      <span class="quiet">from {c.from}{c.more > 0 && `; ${counted(c.more, 'transaction')} more`}{c.unseen && `; not seen: ${c.unseen}`}</span>
+    </>
+  );
+}
+
 function ReceiptDetails({ r }: { r: Receipt }) {
   const rows: [string, preact.ComponentChildren][] = [
     ['verdict', r.verdict.replaceAll('_', ' ')],
@@ -26,7 +47,10 @@ function ReceiptDetails({ r }: { r: Receipt }) {
     ['epoch', r.epoch],
     ['no writes', outageWords(r)],
   ];
-  if (r.lost) rows.push(['transactions', <><code>{r.lost}</code> <span class="quiet">{counted(r.lost_count, 'transaction')}</span></>], ['what they changed', <Remedy text="risso gtid errant" />]);
+  if (r.lost) {
+    rows.push(['transactions', <><code>{r.lost}</code> <span class="quiet">{counted(r.lost_count, 'transaction')}</span></>], ['what they changed', r.contents ? <Lost r={r} /> : <>not read yet <Remedy text={`risso receipt --group ${r.group}`} /></>],
+      ['apply them', <Remedy text={`risso receipt apply --group ${r.group} --dry-run`} />]);
+  }
   return <dl class="g-receipt">{rows.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>;
 }
 

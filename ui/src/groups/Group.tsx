@@ -74,7 +74,7 @@ function Ready({ s, f, unasked, now, wants }: { s: GroupStanding; f: GroupForeca
       <p class="g-acts">
         {loss && <label><input type="checkbox" checked={accept} onChange={(e) => setAccept(e.currentTarget.checked)} /> accept that transactions are lost</label>}
         <button disabled={why !== ''} title={why || undefined} onClick={() => wants({ do: 'failover', group: s.group.name, ...(accept ? { accept_loss: true } : {}) })}>Fail over…</button>
-        <span class="quiet">{why || `asked ${age(now - unix(f.asked))} ago`}</span>
+        <span class="quiet">{(mayFailOver.value && why) || `asked ${age(now - unix(f.asked))} ago`}</span>
       </p>
     </section>
   );

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Candidate, GroupChange, GroupForecast, GroupMember, GroupStanding, Receipt, SeenMember, Standing } from '../api';
-import { barredAs, candidateWords, changeWords, controllerWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, lead, memberState, nextStatuses, outageWords, outcome, policyWords, question, seenWords, verdictTone, viewWords } from './words';
+import { barredAs, candidateWords, changeWords, controllerWords, fenceWords, forecastWords, groupSaid, holderOf, lagWords, lead, lostWords, memberState, nextStatuses, outageWords, outcome, policyWords, question, seenWords, verdictTone, viewWords } from './words';
 
 const NOW = Date.parse('2026-11-29T00:10:00Z') / 1000;
 const at = '2026-11-29T00:09:59Z';
@@ -117,6 +117,8 @@ test('changes, receipts, and what is asked before a change', () => {
   expect(outcome(change({ stage: 'undone' }), NOW).tone).toBe('warning');
   expect(outcome(change({ stage: 'pointing', ended: undefined }), NOW).text).toBe(`for 10${NBSP}s: the others are pointed at the new primary`);
   expect([verdictTone(receipt), verdictTone({ ...receipt, verdict: 'perhaps_lost' })]).toEqual(['ok', 'warning']);
+  expect(lostWords({ gtid: '0-1-7', time: at, changes: [{ table: 'shop.orders', kind: 'insert', rows: 2 }, { table: 'shop.t', kind: 'drop' }] })).toBe('insert 2 rows of shop.orders, drop shop.t');
+  expect(lostWords({ gtid: '0-1-7', time: at, changes: [] })).toBe('changed nothing');
   expect(outageWords(receipt)).toBe(`nobody took writes for 1.5${NBSP}s`);
   expect(outageWords({ ...receipt, outage_ns: 0 })).toContain('not known');
   expect(question({ do: 'switchover', group: 'shop', to: 'db2' }, { group: 'shop', dry_run: true, old: 'db1', new: 'db2', plan: [] })).toBe('Switch shop over from db1 to db2?');

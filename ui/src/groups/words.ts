@@ -1,5 +1,5 @@
 /** What the page Groups says, without the page. */
-import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
+import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, LostTransaction, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
 import { age, counted, seconds, unix } from '../common/format';
 
 /** A sentence, and how loudly it is said. */
@@ -161,6 +161,7 @@ export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean,
   else out.push('no agents');
   out.push(p.rejoin ? 'an old primary that comes back without transactions of its own replicates again' : 'an old primary that comes back stays out');
   if (p.rebuild) out.push('one that has transactions of its own is rebuilt');
+  if (p.unwritten) out.push('no row is written to verify a promotion');
   if (p.center) out.push(`${p.center} is preferred`);
   return out;
 }
@@ -186,6 +187,12 @@ export function verdictTone(r: Receipt): Said['tone'] {
     case 'lost': return 'critical';
     default: return 'warning';
   }
+}
+
+/** What a lost transaction changed. */
+export function lostWords(t: LostTransaction): string {
+  const list = (t.changes ?? []).map((c) => [c.kind, c.rows ? counted(c.rows, 'row') : '', c.rows ? `of ${c.table}` : `${c.object ? `${c.object} ` : ''}${c.table}`].filter(Boolean).join(' '));
+  return list.length > 0 ? list.join(', ') : 'changed nothing';
 }
 
 /** How long nobody took writes. */
