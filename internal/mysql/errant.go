@@ -70,6 +70,47 @@ func AllErrant(has string) (Errant, error) {
 	return Errant{Object: "gtid_binlog_state", State: state, Theirs: BinlogState{}}, err
 }
 
+// ParseErrant reads one from what String and Behind wrote of it.
+func ParseErrant(text, behind string) (Errant, error) {
+	e, err := AllErrant(text)
+	if err != nil || len(e.State) == 0 {
+		return e, err
+	}
+	e.Theirs, err = ParseBinlogState(behind)
+	return e, err
+}
+
+// Beyond collects transactions that others have not, who have had what their ExecutedTransactions tells.
+func Beyond(list []GTID, others string) (Errant, error) {
+	theirs, err := ParseGTIDSet(others)
+	e := Errant{Object: "gtid_executed"}
+	if err == nil && theirs.ByDomain() {
+		e.Object, e.State = "gtid_binlog_state", BinlogState{}
+		e.Theirs, err = ParseBinlogState(others)
+	}
+	for _, g := range list {
+		switch origin := (Origin{Domain: g.Domain, Server: g.Server}); {
+		case g.ByDomain() != theirs.ByDomain():
+		case g.ByDomain() && !e.Theirs.Contains(g):
+			e.State[origin] = max(e.State[origin], g.Number)
+		case !g.ByDomain() && !theirs.Contains(g):
+			e.Set.Add(g)
+		}
+	}
+	return e, err
+}
+
+// Behind is behind which transactions those of MariaDB begin: of each origin the last that others have. "" where they have none, and of MySQL's.
+func (e Errant) Behind() string {
+	behind := BinlogState{}
+	for o := range e.State {
+		if n, ok := e.Theirs[o]; ok {
+			behind[o] = n
+		}
+	}
+	return behind.String()
+}
+
 // Empty reports whether there is nothing.
 func (e Errant) Empty() bool { return e.Set.Empty() && len(e.State) == 0 }
 

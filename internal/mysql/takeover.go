@@ -106,3 +106,26 @@ func (s Server) AroundPointing(channel string) (stop, start string) {
 	}
 	return s.StopThread(channel, Receiver), s.StartThread(channel, Receiver)
 }
+
+// RowSchema is the schema in which Risso writes who the primary is.
+const RowSchema = "risso"
+
+// RowTableQuery asks whether the table of RowTable is there: 1, or 0.
+const RowTableQuery = "SELECT /* risso: is there a table for who is the primary? */ COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '" + RowSchema + "' AND TABLE_NAME = 'primaries'"
+
+// RowTable are the statements that make a table with a row for each group: who is its primary, as of which epoch.
+func RowTable() []string {
+	return []string{"CREATE DATABASE IF NOT EXISTS " + RowSchema + " /* risso: who is the primary? */",
+		"CREATE TABLE IF NOT EXISTS " + RowSchema + ".primaries /* risso: who is the primary? */ (group_name VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT UNSIGNED NOT NULL, server VARCHAR(255) NOT NULL, since DATETIME NOT NULL) ENGINE = InnoDB"}
+}
+
+// PrimaryRow writes who is the primary of a group.
+func PrimaryRow(group string, epoch uint64, server string) string {
+	return fmt.Sprintf("INSERT INTO %s.primaries /* risso: it is the primary */ (group_name, epoch, server, since) VALUES (%s, %d, %s, UTC_TIMESTAMP()) ON DUPLICATE KEY UPDATE epoch = %[3]d, server = %[4]s, since = UTC_TIMESTAMP()",
+		RowSchema, Literal(group), epoch, Literal(server))
+}
+
+// PrimaryRowQuery asks for the epoch that PrimaryRow wrote.
+func PrimaryRowQuery(group string) string {
+	return "SELECT /* risso: did it arrive? */ epoch FROM " + RowSchema + ".primaries WHERE group_name = " + Literal(group)
+}

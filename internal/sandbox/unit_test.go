@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
@@ -270,5 +271,28 @@ func TestNearest(t *testing.T) {
 		if got.Name != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, ErrNoServer) {
 			t.Errorf("like %s, of its series %t: got %q, %v; want %q", c.like, c.series, got.Name, err, c.want)
 		}
+	}
+}
+
+func TestWaitsAsLongAsAReplicaComesNearer(t *testing.T) {
+	start := time.Now()
+	n := nearer{at: start, limit: time.Minute}
+	for _, c := range []struct {
+		after    time.Duration
+		position string
+		want     bool
+	}{
+		{30 * time.Second, "", true},
+		{50 * time.Second, "0-1-1", true},
+		{100 * time.Second, "0-1-2", true}, // longer than the limit in all
+		{160 * time.Second, "0-1-2", true},
+		{161 * time.Second, "0-1-2", false},
+	} {
+		if got := n.waits(c.position, start.Add(c.after)); got != c.want {
+			t.Errorf("at %q after %s: waits %t, want %t", c.position, c.after, got, c.want)
+		}
+	}
+	if n = (nearer{at: start, limit: time.Minute}); n.waits("", start.Add(61*time.Second)) {
+		t.Error("waits for a replica that never began")
 	}
 }

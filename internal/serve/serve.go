@@ -92,7 +92,7 @@ func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.S
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
 	p.Views = publish.NewBoard()
-	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Found: w.groupFound(set.Servers), Leader: w.lead.Leader, Event: w.Event, Logger: w.logger})
+	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Rebuilds: filepath.Join(set.Data, "rebuild"), Found: w.groupFound(set.Servers), Leader: w.lead.Leader, Event: w.Event, Logger: w.logger})
 	return p
 }
 

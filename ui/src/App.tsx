@@ -31,6 +31,8 @@ const Advice = lazy(() => import('./advice').then((m) => m.Advice, outdated));
 
 const Topology = lazy(() => import('./topology').then((m) => m.Topology, outdated));
 
+const Groups = lazy(() => import('./groups').then((m) => m.Groups, outdated));
+
 const Film = lazy(() => import('./incidents').then((m) => m.Film, outdated));
 const Incident = lazy(() => import('./incidents').then((m) => m.Incident, outdated));
 const Incidents = lazy(() => import('./incidents').then((m) => m.Incidents, outdated));
@@ -59,6 +61,7 @@ function Page() {
     case 'sizes': return <Suspense fallback={<main />}><Sizes key={id} /></Suspense>;
     case 'advice': return <Suspense fallback={<main />}><Advice key={id} /></Suspense>;
     case 'topology': return <Suspense fallback={<main />}><Topology /></Suspense>;
+    case 'groups': return <Suspense fallback={<main />}><Groups /></Suspense>;
     case 'alerts': return <Suspense fallback={<main />}><Alerts key={id} /></Suspense>;
     case 'incidents': return <Suspense fallback={<main />}><Incidents key={id} /></Suspense>;
     case 'incident': return <Suspense fallback={<main />}><Incident key={cls} /></Suspense>;

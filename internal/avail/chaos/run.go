@@ -43,7 +43,8 @@ type Run struct {
 	// Writers is how many writers follow the primary, and Pause how long each waits between two writes.
 	Writers int
 	Pause   time.Duration
-	// Limit is how long a fault lasts at most while nobody can write; Settle is how long all members may take to be well again after it.
+	// Limit is how long a fault lasts at most while nobody can write; Settle is how long all members may take to be well again after it, and how long a member may be
+	// rebuilt, which does not count as a part of that.
 	Limit, Settle time.Duration
 	// Journal is called before a fault is caused and after it was ended, and has it on disk when it returns.
 	Journal func(event string, f Fault, target string) error
@@ -232,14 +233,25 @@ func (r *Run) settle(ctx context.Context, since time.Duration, rebuilt *[]string
 			return why
 		}
 		if tended && rebuilt != nil {
-			list, err := o.Tend(ctx)
+			busy := time.Now()
+			list, err := r.rebuild(ctx, o)
 			*rebuilt = append(*rebuilt, list...)
 			if err != nil {
 				return "a member cannot be rebuilt: " + err.Error()
 			}
+			if len(list) > 0 {
+				began = began.Add(time.Since(busy))
+			}
 		}
 		_ = delay.For(ctx, 200*time.Millisecond)
 	}
+}
+
+// rebuild lets members be rebuilt, as long as the run may take for that.
+func (r *Run) rebuild(ctx context.Context, o Operator) ([]string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Settle, fmt.Errorf("it takes longer than %s", r.Settle))
+	defer cancel()
+	return o.Tend(ctx)
 }
 
 // unwell says what is missing now; "" if nothing is.

@@ -46,6 +46,16 @@ func Describe(ctx context.Context, v *Verdict, logs Logs) {
 	v.Notes = append(v.Notes, seen.Notes...)
 }
 
+// Contents are transactions that are known by name only, with what they changed, as logs tell: at most so many. The second is how many there are beyond those.
+func Contents(ctx context.Context, which mysql.Errant, logs Logs, most int) (Part, int64) {
+	p := Part{Kind: KindErrant, GTIDs: which.String(), Count: which.Count(), Sure: Certain, Transactions: []Transaction{}, errant: which}
+	seen, err := logs.Find(ctx, which.Set, p.Has, mostLooked)
+	p.take(seen, err)
+	more := max(0, len(p.Transactions)-most)
+	p.Transactions = p.Transactions[:len(p.Transactions)-more]
+	return p, int64(more) + max(0, seen.Total-int64(len(seen.Transactions)))
+}
+
 // take takes those of a part out of what was found.
 func (p *Part) take(seen Seen, err error) {
 	for _, t := range seen.Transactions {

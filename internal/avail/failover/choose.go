@@ -30,6 +30,7 @@ type Question struct {
 	Lossless bool               // a known loss refuses it
 	Without  []string           // who was tried and did not do
 	Delayed  bool               // also one that stays behind on purpose
+	Room     map[string]Room    // by member, as far as it is known
 }
 
 // Candidate is a member that may follow.
@@ -40,6 +41,7 @@ type Candidate struct {
 	Lacks    uint64    `json:"lacks"`    // so many another one has received and it has not
 	Refused  []Refusal `json:"refused"`  // why it is not promoted
 	Notes    []string  `json:"notes,omitempty"`
+	full     bool      // its disk has hardly any room
 	node     int
 	member   *group.Member
 	received mysql.GTIDSet
@@ -120,6 +122,8 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 	n := &ch.Topology.Nodes[c.node]
 	ch.sets(&c, n)
 	ch.settings(&c, n, no)
+	ch.alike(&c, n, no)
+	ch.room(&c, no)
 	ch.channel(&c, n, no)
 	return c
 }
@@ -289,7 +293,13 @@ func (ch *chooser) order() {
 		}
 		return 0
 	}
-	number := func(c *Candidate) int64 {
+	full := func(c *Candidate) int {
+		if c.full {
+			return 1
+		}
+		return 0
+	}
+	version := func(c *Candidate) int64 {
 		if c.node < 0 {
 			return 0
 		}
@@ -298,11 +308,12 @@ func (ch *chooser) order() {
 	slices.SortStableFunc(ch.c.Candidates, func(a, b Candidate) int {
 		return cmp.Or(
 			cmp.Compare(min(1, len(a.Refused)), min(1, len(b.Refused))),
+			cmp.Compare(full(&a), full(&b)),
 			cmp.Compare(rank(a.member.Rule), rank(b.member.Rule)),
 			cmp.Compare(center(&a), center(&b)),
 			cmp.Compare(b.received.Ahead(a.received), a.received.Ahead(b.received)),
 			cmp.Compare(a.Waiting, b.Waiting),
-			cmp.Compare(number(&a), number(&b)),
+			cmp.Compare(version(&a), version(&b)),
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
@@ -435,4 +446,16 @@ func NewRefusal(code, remedy, format string, args ...any) Refusal {
 	var list []Refusal
 	refuse(&list, code, remedy, format, args...)
 	return list[0]
+}
+
+// Cautions are what is to be said of the one that was chosen.
+func (c *Choice) Cautions() (list []string) {
+	for _, cand := range c.Candidates {
+		if cand.Name == c.Winner {
+			for _, note := range cand.Notes {
+				list = append(list, cand.Name+": "+note)
+			}
+		}
+	}
+	return list
 }

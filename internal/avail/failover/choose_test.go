@@ -190,6 +190,18 @@ func TestChoose(t *testing.T) {
 			s.has("b", uuidA+":1-100", uuidA+":1-104")
 			s.node("b").Log.Updates, s.Lossless = false, true
 		}, refused: "b:no_log_updates :loss", lost: uuidA + ":101-104"},
+		{what: "a disk that is nearly full comes last", with: func(s *scene) { s.Room = map[string]failover.Room{"b": {Free: 1 << 20}, "c": {Free: 9 << 30}} }, winner: "c"},
+		{what: "nearly full, and nobody else can", with: func(s *scene) {
+			s.Room = map[string]failover.Room{"b": {Free: 1 << 20}}
+			s.member("c").Rule, s.member("d").Rule = group.Never, group.Never
+		}, winner: "b", refused: "c:never d:never"},
+		{what: "nearly full in a switchover", with: func(s *scene) { s.Alive, s.Room = true, map[string]failover.Room{"b": {Free: 1 << 20}} }, winner: "c", refused: "b:disk"},
+		{what: "nearly full in a switchover, by name", with: func(s *scene) { s.Alive, s.To, s.Room = true, "b", map[string]failover.Room{"b": {Free: 1 << 20}} }, winner: "b"},
+		{what: "two have one server_id", with: func(s *scene) { s.node("b").ServerID = s.node("c").ServerID }, winner: "d", refused: "b:server_id c:server_id"},
+		{what: "names of tables would not be found", with: func(s *scene) {
+			s.Alive, s.Known.Settings = true, map[string]string{"lower_case_table_names": "0"}
+			s.node("b").Settings = map[string]string{"lower_case_table_names": "1"}
+		}, winner: "c", refused: "b:settings"},
 		{what: "no member", with: func(s *scene) { s.To = "z" }, refused: ":no_member"},
 		{what: "the primary itself", with: func(s *scene) { s.To = "a" }, refused: ":primary"},
 		{what: "a known loss is told", with: func(s *scene) { s.Known.Executed = uuidA + ":1-103" }, winner: "b", lost: uuidA + ":101-103"},
@@ -252,6 +264,41 @@ func TestChoose(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAlike: which differences from the old primary are said.
+func TestAlike(t *testing.T) {
+	old := map[string]string{"sql_mode": "STRICT_TRANS_TABLES", "max_allowed_packet": "67108864", "max_connections": "500", "time_zone": "SYSTEM", "system_time_zone": "CET",
+		"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "lower_case_table_names": "0"}
+	for _, c := range []struct{ name, value, says string }{
+		{"sql_mode", "strict_trans_tables", ""},
+		{"sql_mode", "", "sql_mode is , and STRICT"},
+		{"max_allowed_packet", "16777216", "max_allowed_packet is 16777216, and 67108864 on a"},
+		{"max_allowed_packet", "134217728", ""},
+		{"max_connections", "100", "max_connections is 100"},
+		{"system_time_zone", "UTC", "system_time_zone is UTC"},
+		{"time_zone", "+00:00", "time_zone is +00:00"},
+		{"sync_binlog", "1000", "commits may be lost"},
+		{"innodb_flush_log_at_trx_commit", "2", "commits may be lost"},
+		{"lower_case_table_names", "1", "lower_case_table_names is 1"},
+	} {
+		s := mysqlScene()
+		s.Known.Settings, s.Room = old, map[string]failover.Room{"b": {Free: 9 << 30}}
+		n := s.node("b")
+		n.Settings = map[string]string{}
+		for k, v := range old {
+			n.Settings[k] = v
+		}
+		n.Settings[c.name] = c.value
+		got := failover.Choose(s.Question)
+		said := strings.Join(got.Candidates[0].Notes, "; ")
+		if got.Winner != "b" || (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
+			t.Errorf("%s = %q: %s follows, and is said %q, not %q", c.name, c.value, got.Winner, said, c.says)
+		}
+		if list := got.Cautions(); len(list) != min(1, len(c.says)) {
+			t.Errorf("%s = %q: cautions %q", c.name, c.value, list)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ type Witness struct {
 	Name      string
 	At        time.Time     // when it was asked
 	Answers   bool          // it did
+	Down      bool          // nothing listens at its address: it is no witness, nor does it acknowledge anything
 	Follows   bool          // it is set to replicate from the primary, and was not stopped by somebody
 	Connected bool          // it is connected to it, as far as it knows
 	Heard     time.Time     // when something last came from there, as this observer saw it; zero: nothing has come since it looks
@@ -59,6 +60,7 @@ type Belief struct {
 	State State
 	Since time.Time // of the first look that did not succeed
 	Kind  string    // refused, frozen
+	Alone bool      // of Unreachable: nobody says that it lives, and too few can say that it does not
 	Words string
 }
 
@@ -79,7 +81,7 @@ func NewWatch(p Patience, expected []string) *Watch {
 // Probed takes a look at the primary.
 func (w *Watch) Probed(p Probe) {
 	w.last = p
-	if p.OK || unasked(p.Kind) {
+	if p.OK || Lives(p.Kind) {
 		w.failing = nil
 		return
 	}
@@ -88,8 +90,8 @@ func (w *Watch) Probed(p Probe) {
 	}
 }
 
-// unasked reports whether a failure shows that a server lives.
-func unasked(kind string) bool {
+// Lives reports whether a failure, of a kind as topology.Failure has it, shows that a server lives.
+func Lives(kind string) bool {
 	return slices.Contains([]string{"login", "full", "privilege", "tls", "missing", "other", "usage", "other_server"}, kind)
 }
 
@@ -125,10 +127,12 @@ func (w *Watch) Belief(now time.Time) Belief {
 
 // witnessed asks the witnesses whether a primary that does not answer is dead: more than half of those that should know must say so, and none that it lives.
 func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
-	var say, against []string
+	var say, against, down []string
 	for _, name := range w.Expected {
 		x, ok := w.witnesses[name]
 		switch {
+		case ok && x.Down && now.Sub(x.At) <= w.Patience.Fresh:
+			down = append(down, name)
 		case !ok || !x.Answers || x.At.Before(b.Since) || now.Sub(x.At) > w.Patience.Fresh, !x.Follows: // it says nothing
 		case !x.Connected:
 			say = append(say, name)
@@ -148,11 +152,15 @@ func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
 		if now.Sub(b.Since) < w.Patience.Frozen { // they may only be slower to notice
 			b.State = Suspect
 		}
-	case len(say)*2 > len(w.Expected):
+	case len(say)*2 > len(w.Expected)-len(down):
 		b.State = Dead
 		b.Words = fmt.Sprintf("it does not answer for %s (%s), and %s lost it", took, w.last.Text, strings.Join(say, ", "))
+		if len(down) > 0 {
+			b.Words += "; nothing listens at " + strings.Join(down, ", ")
+		}
 	default:
 		b.State = Unreachable
+		b.Alone = true
 		b.Words = fmt.Sprintf("it does not answer for %s (%s); only %d of %d replicas can say that they lost it, too", took, w.last.Text, len(say), len(w.Expected))
 	}
 	return b

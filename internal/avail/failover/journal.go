@@ -2,7 +2,14 @@
 // It is pure; package carry does what is decided.
 package failover
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/errant"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/mysql"
+)
 
 // Kind is how a primary is replaced.
 type Kind string
@@ -60,7 +67,9 @@ type Known struct {
 	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int       `json:"wait_for,omitempty"`
-	Acks     []string  `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
+	// Settings are those in which one that follows is to be like it.
+	Settings map[string]string `json:"settings,omitempty"`
+	Acks     []string          `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
 }
 
 // Journal is what is done to replace a primary. It is written down before each step.
@@ -82,9 +91,41 @@ type Journal struct {
 	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
 	Before     map[string]Was `json:"before"`           // by server
 	Known      Known          `json:"known"`
+	Events     *group.Events  `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
+	WaitFor    int            `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that
+	Notes      []string       `json:"notes,omitempty"`    // what is not as it was
+	Verified   *Verified      `json:"verified,omitempty"` // nil: it did not come so far
 	Steps      []Entry        `json:"steps"`
 	Problem    string         `json:"problem,omitempty"`
 	Receipt    *Receipt       `json:"receipt,omitempty"`
+}
+
+// Verified says whether the new primary takes writes the way clients go, and where these arrive.
+type Verified struct {
+	Written bool     `json:"written"`           // a row was written
+	Not     string   `json:"not,omitempty"`     // why none was
+	Arrived []string `json:"arrived,omitempty"` // members that have applied it; if nothing was written, that receive from the new primary
+	Missing []string `json:"missing,omitempty"` // the others, and why
+}
+
+// Words are it in a sentence.
+func (v *Verified) Words() string {
+	words := "verified: a row was written"
+	if !v.Written {
+		words = "not verified by a write: " + v.Not
+	}
+	switch {
+	case v.Written && len(v.Arrived) > 0:
+		words += ", and arrived at " + strings.Join(v.Arrived, ", ")
+	case len(v.Arrived) > 0:
+		words += "; " + strings.Join(v.Arrived, ", ") + " replicate from it"
+	case v.Written:
+		words += ", and arrived nowhere else"
+	}
+	if len(v.Missing) > 0 {
+		words += "; not seen at " + strings.Join(v.Missing, ", ")
+	}
+	return words
 }
 
 // Final reports whether it was brought to an end.
@@ -102,10 +143,42 @@ type Receipt struct {
 	Verdict Verdict       `json:"verdict"`
 	Words   string        `json:"words"` // the verdict, and because of what
 	// Lost are transactions that are known to be lost, by GTID; "": none is known.
-	Lost    string `json:"lost,omitempty"`
+	Lost string `json:"lost,omitempty"`
+	// Behind is, of MariaDB, the last that the new primary has of the same domains and servers: those that are lost begin behind it.
+	Behind  string `json:"lost_behind,omitempty"`
 	Count   uint64 `json:"lost_count"`
 	Checked string `json:"checked"` // against what: the old primary itself, or what was last seen of it
+	// Contents are what those that are lost changed, without the values; nil: no log of them was read yet.
+	Contents *Contents `json:"contents,omitempty"`
+	// Applied are those of them that were applied to the new primary later.
+	Applied []Applied `json:"applied,omitempty"`
+	// Verified says whether the new primary takes writes, and where these arrive; nil: it did not come so far.
+	Verified *Verified `json:"verified,omitempty"`
+	Notes    []string  `json:"notes,omitempty"` // what is not as it was
 }
+
+// Contents are what lost transactions changed, as binary logs tell, without values: those are not kept in a receipt.
+type Contents struct {
+	Read         time.Time            `json:"read"`
+	From         string               `json:"from"`         // whose logs
+	Transactions []errant.Transaction `json:"transactions"` // the oldest first; values in statements are ?
+	More         int64                `json:"more"`         // transactions that are not listed
+	Rows         int64                `json:"rows"`         // that those that are listed changed
+	Unseen       string               `json:"unseen,omitempty"`
+	Until        time.Time            `json:"until,omitzero"` // about when the server removes the log of the first of them; zero: not by itself, or not known
+}
+
+// Applied is a transaction that was applied to another server after it was lost.
+type Applied struct {
+	GTID      string    `json:"gtid"`
+	At        time.Time `json:"at"`
+	By        string    `json:"by"`
+	To        string    `json:"to"`                  // the server
+	Unchecked bool      `json:"unchecked,omitempty"` // also what could not be compared with what was there
+}
+
+// Which are the transactions that are lost.
+func (r *Receipt) Which() (mysql.Errant, error) { return mysql.ParseErrant(r.Lost, r.Behind) }
 
 // Verdict is how sure it is that nothing was lost.
 type Verdict string

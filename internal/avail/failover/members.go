@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -46,6 +47,19 @@ func Members(t *topology.Topology, now time.Time) (list []group.Member, no []Ref
 	no = append(no, below(t, primary)...)
 	slices.SortFunc(list, func(a, b group.Member) int { return strings.Compare(a.Name, b.Name) })
 	return list, no
+}
+
+// Twice refuses servers that were named twice: by two names, or by two addresses that lead to one server. addresses are by name.
+func Twice(t *topology.Topology, addresses map[string]string) (no []Refusal) {
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		if slices.ContainsFunc(t.Nodes, func(n topology.Node) bool { return n.Name == name }) {
+			continue
+		}
+		if i := t.Find(addresses[name]); i >= 0 {
+			refuse(&no, "twice", "leave one of them out", "%s and %s are the same server", name, t.Nodes[i].Name)
+		}
+	}
+	return no
 }
 
 // below refuses members that do not replicate, by GTID, from another one of them.

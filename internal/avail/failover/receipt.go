@@ -13,17 +13,22 @@ import (
 
 // NewReceipt says what a change of the primary cost, by what was known of the old one and what the members have now.
 func NewReceipt(j *Journal, t *topology.Topology) Receipt {
-	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New}
+	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New, Verified: j.Verified, Notes: j.Notes}
 	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
 		r.Outage = j.Opened.Sub(j.Blocked)
 	}
+	if j.Old == "" {
+		r.Outage = 0 // nobody saw when somebody last took writes
+		withoutOld(&r, j, t)
+		return r
+	}
 	if j.Kind == Switchover {
-		r.Verdict, r.Checked = NothingLost, "the old primary itself"
+		r.Verdict, r.Checked = NothingLost, theOld
 		if e, known := kept(j, t); !known {
 			r.Verdict, r.Words = PerhapsLost, j.Old+" could not be asked at the end whether it was written to in spite of being read-only"
 			return r
 		} else if !e.Empty() {
-			r.Verdict, r.Lost, r.Count = Lost, e.String(), e.Count()
+			r.Verdict, r.Lost, r.Behind, r.Count = Lost, e.String(), e.Behind(), e.Count()
 			r.Words = fmt.Sprintf("%s lost: %s took %s though it was read-only, from an account with special privileges", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
 			return r
 		}
@@ -37,12 +42,45 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict = PerhapsLost
 		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
 	case !lost.Empty():
-		r.Verdict, r.Lost, r.Count = Lost, lost.String(), lost.Count()
+		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), lost.Count()
 		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and no member received it", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
 	default:
 		r.Verdict, r.Words = proven(j)
 	}
 	return r
+}
+
+// withoutOld says what a group had that had no primary: all that its members have is to be on the new one.
+func withoutOld(r *Receipt, j *Journal, t *topology.Topology) {
+	r.Checked = "the members"
+	i := t.Find(j.New)
+	var unseen, lost []string
+	for k := range t.Nodes {
+		n := &t.Nodes[k]
+		if k == i || i < 0 {
+			continue
+		}
+		e, known := kept(&Journal{Old: n.Name, New: j.New}, t)
+		switch {
+		case !known:
+			unseen = append(unseen, n.Name)
+		case !e.Empty():
+			r.Count += e.Count()
+			lost = append(lost, e.String())
+			r.Words = fmt.Sprintf("%s%s has %s that %s has not: %s; ", r.Words, n.Name, digits.Counted(int(e.Count()), "transaction"), j.New, short(e.String()))
+		}
+	}
+	switch {
+	case len(lost) > 0:
+		r.Verdict, r.Lost = Lost, strings.Join(lost, ",")
+		r.Words += "the group had no primary"
+	case i < 0 || !t.Nodes[i].Seen:
+		r.Verdict, r.Words = PerhapsLost, "it is not known whether transactions are lost: "+j.New+" did not answer at the end"
+	case len(unseen) > 0:
+		r.Verdict, r.Words = PerhapsLost, "it is not known whether transactions are lost: the group had no primary, and could not ask "+strings.Join(unseen, ", ")
+	default:
+		r.Verdict, r.Words = NothingLost, "zero acknowledged transactions lost: the group had no primary, and all that its members have is on "+j.New
+	}
 }
 
 // kept are the transactions that the old primary of a switchover has and the new one has not; false: they could not be asked.
@@ -110,17 +148,40 @@ func proven(j *Journal) (Verdict, string) {
 		j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
 }
 
-// Amend puts into a receipt which transactions, and how many, the old primary has, now that it answers, and the new one has not; save keeps it.
-func Amend(r *Receipt, errant string, count uint64, save func() error) error {
-	if r.Lost == errant {
-		return nil
+// Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.
+func Amend(r *Receipt, e mysql.Errant) bool { return amend(r, e, theOld) }
+
+// AmendByLogs does so with those that copies of its binary logs have. They may end before the logs of the server do: what it said itself stays.
+func AmendByLogs(r *Receipt, e mysql.Errant) bool {
+	return r.Checked != theOld && e.Count() >= r.Count && amend(r, e, "its binary logs")
+}
+
+func amend(r *Receipt, e mysql.Errant, checked string) bool {
+	errant := e.String()
+	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == checked {
+		return false
 	}
-	r.Lost, r.Count, r.Checked = errant, max(1, count), "the old primary itself"
+	if r.Lost != errant { // what was read is of others
+		r.Contents = nil
+	}
+	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), checked
 	if r.Verdict == NothingLost {
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
 	}
-	return save()
+	return true
+}
+
+// theOld says against what a receipt was checked.
+const theOld = "the old primary itself"
+
+// More are lines beside the words: whether the new primary was verified, and what is not as it was.
+func (r *Receipt) More() []string {
+	var list []string
+	if r.Verified != nil {
+		list = append(list, r.Verified.Words())
+	}
+	return append(list, r.Notes...)
 }

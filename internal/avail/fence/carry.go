@@ -264,7 +264,7 @@ func (f *fencing) settle(ctx context.Context) {
 	if f.closedErr == nil && f.o.Hold && !s.CanBeClosedToAll() {
 		f.hold(ctx)
 	}
-	if !s.CanBeClosedToAll() && f.result.State.Events == "ON" {
+	if f.result.State.Events == "ON" {
 		_ = f.do(ctx, noEvents)
 	}
 	if f.o.Offline && s.HasOfflineMode() {

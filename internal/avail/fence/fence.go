@@ -135,7 +135,7 @@ func Statements(s mysql.Server, o Options) []string {
 const (
 	lock      = "FLUSH TABLES /* risso: nobody writes */ WITH READ LOCK"
 	goOffline = "SET GLOBAL /* risso: turn clients away */ offline_mode = ON"
-	noEvents  = "SET GLOBAL /* risso: events write, too */ event_scheduler = OFF"
+	noEvents  = "SET GLOBAL /* risso: the primary runs events */ event_scheduler = OFF"
 )
 
 // fencing is the work on one server.

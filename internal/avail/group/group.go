@@ -55,8 +55,61 @@ type Member struct {
 	Fault   string    `json:"fault,omitempty"`  // why it is FAULTY
 	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
 	Back    bool      `json:"back,omitempty"`   // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up
+	// Rebuild says of a FAULTY one that its data are being replaced, or that this failed; nil: nobody tried.
+	Rebuild *Rebuild `json:"rebuild,omitempty"`
 	// Fenced is what a server had before it was kept from writes, as package fence has it; it gets that back when it is the primary again.
 	Fenced json.RawMessage `json:"fenced,omitempty"`
+}
+
+// Rebuild is how replacing the data of a member goes. Who does it holds it, as a lease; the group's own stays free, for a failover.
+type Rebuild struct {
+	Holder string    `json:"holder,omitempty"` // "": nobody is at it
+	Until  time.Time `json:"until,omitzero"`   // how long it holds without a word of its holder
+	Began  time.Time `json:"began"`
+	From   string    `json:"from,omitempty"`  // whose data it gets
+	Stage  string    `json:"stage,omitempty"` // what is done, and how far that is
+	Tries  int       `json:"tries,omitempty"` // that failed
+	Ended  time.Time `json:"ended,omitzero"`  // when the last one did, or was stopped
+	// Problem is why it did.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Running reports whether somebody is at it.
+func (r *Rebuild) Running(now time.Time) bool {
+	return r != nil && r.Holder != "" && now.Before(r.Until)
+}
+
+// RebuildTries is how often a rebuild that fails is tried without being asked for.
+const RebuildTries = 3
+
+// RebuildPause is how long a member is left alone after a rebuild of it failed; it doubles with each.
+const RebuildPause = 10 * time.Minute
+
+// Again is when it may be tried again without being asked for; false: no more.
+func (r *Rebuild) Again() (at time.Time, may bool) {
+	if r == nil || r.Tries == 0 {
+		return time.Time{}, true
+	}
+	return r.Ended.Add(RebuildPause << (r.Tries - 1)), r.Tries < RebuildTries
+}
+
+// Words are how it stands, without how far it is; "" where nobody tried.
+func (r *Rebuild) Words(now time.Time) string {
+	switch at, may := r.Again(); {
+	case r == nil:
+		return ""
+	case r.Running(now) && r.From != "":
+		return "it is being rebuilt from " + r.From + " since " + r.Began.Format(time.TimeOnly)
+	case r.Running(now):
+		return "it is being rebuilt since " + r.Began.Format(time.TimeOnly)
+	case r.Holder != "":
+		return "its rebuild was cut off, and goes on"
+	case r.Tries == 0:
+		return "its rebuild was stopped, and goes on later: " + r.Problem
+	case may:
+		return "its rebuild failed, and is tried again after " + at.Format(time.TimeOnly) + ": " + r.Problem
+	}
+	return fmt.Sprintf("its rebuild failed %d times, and is not tried again: %s", r.Tries, r.Problem)
 }
 
 // Lease is who may change a group now. Whoever takes it raises the epoch; what carries an older epoch is void.
@@ -77,6 +130,7 @@ type Policy struct {
 	Center    string        `json:"center,omitempty"`     // preferred data center
 	SemiSync  bool          `json:"semi_sync"`            // each primary waits for an acknowledgement
 	Rebuild   bool          `json:"rebuild,omitempty"`    // one that has transactions of its own is rebuilt
+	Unwritten bool          `json:"unwritten,omitempty"`  // no row is written to verify a promotion
 }
 
 // Group is a primary and the servers that replicate from it.
@@ -91,6 +145,14 @@ type Group struct {
 	Lease   Lease     `json:"lease"`
 	Moving  bool      `json:"moving,omitempty"` // the primary is being handed over, as long as somebody has the lease: clients wait
 	Failed  time.Time `json:"failed,omitzero"`  // when it was last failed over automatically
+	Events  *Events   `json:"events,omitempty"` // nil: nobody asked yet
+}
+
+// Events are the scheduled events that a primary runs. Its replicas do not tell: there all of them have one status, those that it does not run, too.
+type Events struct {
+	At        time.Time `json:"at"`        // when it was asked
+	Scheduler string    `json:"scheduler"` // its event_scheduler: ON, OFF, DISABLED
+	Enabled   []string  `json:"enabled"`   // quoted names, schema and event
 }
 
 // Errors of this package.
@@ -144,7 +206,10 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 		return nil
 	case to == Primary:
 		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to "+m.Name, fmt.Errorf("%s to PRIMARY: %w; a primary is made by a switchover or a failover", m.Name, ErrStatus))
-	case m.Status == Primary && to != Faulty:
+	case m.Status == Primary && to == Faulty: // it would go on to take writes
+		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" if it lives, risso failover --group "+g.Name+" if it is dead; risso group demote "+g.Name+" leaves the group without a primary",
+			fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
+	case m.Status == Primary:
 		return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --to another server", fmt.Errorf("%s is the primary: %w", m.Name, ErrStatus))
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
@@ -152,8 +217,32 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	if m.Status, m.Since, m.Fault, m.Back = to, now, "", false; to == Faulty {
 		m.Fault = why
 	} else {
-		m.Errant = ""
+		m.Errant, m.Rebuild = "", nil
 	}
+	return nil
+}
+
+// mostWeight bounds weights.
+const mostWeight = 1000
+
+// CheckWeight refuses what is no weight.
+func CheckWeight(w float64) error {
+	if !(w >= 0 && w <= mostWeight) {
+		return fault.Usagef("%g is no weight: a number from 0 to %d", w, mostWeight)
+	}
+	return nil
+}
+
+// SetWeight gives a member a share of the reads.
+func (g *Group) SetWeight(name string, w float64) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", name, ErrNone))
+	}
+	if err := CheckWeight(w); err != nil {
+		return err
+	}
+	g.Members[i].Weight = w
 	return nil
 }
 
@@ -171,7 +260,7 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 		}
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant, m.Fenced = Primary, now, "", "", nil
+	m.Status, m.Since, m.Fault, m.Errant, m.Rebuild, m.Fenced = Primary, now, "", "", nil, nil
 	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
 }

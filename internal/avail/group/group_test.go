@@ -12,7 +12,7 @@ import (
 func TestSet(t *testing.T) {
 	now := time.Now()
 	allowed := map[[2]group.Status]bool{
-		{group.Primary, group.Faulty}: true, {group.Secondary, group.Spare}: true, {group.Secondary, group.Faulty}: true,
+		{group.Secondary, group.Spare}: true, {group.Secondary, group.Faulty}: true,
 		{group.Spare, group.Secondary}: true, {group.Spare, group.Faulty}: true, {group.Faulty, group.Spare}: true,
 	}
 	for _, from := range group.Statuses() {

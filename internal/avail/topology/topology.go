@@ -74,6 +74,8 @@ type Facts struct {
 	Durable     Durable         `json:"durable"`
 	Numbers     Numbers         `json:"auto_increment"`
 	Unknown     []fleet.Trouble `json:"unknown,omitempty"` // what it did not tell
+	// Settings are variables in which a server that takes the place of another one is to be like it, by name.
+	Settings map[string]string `json:"-"`
 }
 
 // Writes is who may write.

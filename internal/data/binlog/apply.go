@@ -29,7 +29,7 @@ type applier struct {
 	plan   *Plan
 	s      *replayer
 	words  mysql.ReplayWords
-	j      *rollJournal // nil: the GTIDs of the server show what was done
+	j      progress // nil: the GTIDs of the server show what was done
 	had    mysql.GTIDSet
 	result RollResult
 
@@ -385,6 +385,9 @@ func (a *applier) flush(ctx context.Context) error {
 
 // explain adds a hint to an error of the server.
 func (a *applier) explain(err error) error {
+	if _, again := a.j.(*reapplyMark); again {
+		return err
+	}
 	if n := mysql.ErrorNumber(err); n == errno.KeyNotFound || n == errno.DuplicateEntry {
 		return fmt.Errorf("%w (the server's rows are not those of the position: was it restored from the backup with that position, and written to since?)", err)
 	}
@@ -617,15 +620,15 @@ func (a *applier) commit(place Place, g binlogevent.GTID) error {
 	case a.open && a.ctas:
 		a.add("COMMIT")
 		if a.j != nil { // in this one nothing else may be changed
-			a.add(a.j.save(place))
+			a.add(a.j.save(place, g.ID))
 		}
 	case a.open:
 		if a.j != nil {
-			a.add(a.j.save(place))
+			a.add(a.j.save(place, g.ID))
 		}
 		a.add("COMMIT")
 	case a.j != nil && a.wanted:
-		a.add(a.j.save(place))
+		a.add(a.j.save(place, g.ID))
 	case a.o.Keep && !a.wanted && !a.plan.source.GTIDsByDomain() && !g.ID.IsZero(): // nothing in it was wanted: an empty one replaces it
 		a.add("BEGIN;COMMIT")
 	}

@@ -417,6 +417,14 @@ func lockRoll(ctx context.Context, s *replayer) error {
 	return nil
 }
 
+// progress notes on the server what was applied, in the transactions that are.
+type progress interface {
+	has(file string, pos int64) bool     // the transaction that begins there was applied
+	save(p Place, g mysql.GTID) string   // the statement that notes a transaction, which ends there
+	pending(p Place, text []byte) string // the statement that notes that a statement is going to run that no transaction protects
+	drop(ctx context.Context, s *replayer) error
+}
+
 // rollJournal is how far a roll forward has come, in a table of the server itself, which changes in the transactions that it
 // describes. It is for servers whose GTIDs do not say.
 type rollJournal struct {
@@ -454,7 +462,8 @@ func Forget(ctx context.Context, into mysql.Target, from repo.Position) error {
 
 // startByJournal finds what an earlier call has left, or begins.
 func (a *applier) startByJournal(ctx context.Context) error {
-	a.j = &rollJournal{id: rollID(a.o.From)}
+	j := &rollJournal{id: rollID(a.o.From)}
+	a.j = j
 	const create = "CREATE DATABASE IF NOT EXISTS " + repo.RollSchema + `;
 CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
  pos BIGINT NOT NULL, pending LONGBLOB) ENGINE=InnoDB COMMENT 'how far risso has applied binary logs; it goes when that is done'`
@@ -462,35 +471,35 @@ CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACT
 		return fmt.Errorf("create the journal of the roll forward: %w", err)
 	}
 	get := func(expr string) (string, error) {
-		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+repo.RollSchema+".progress WHERE id = '"+a.j.id+"'")
+		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+repo.RollSchema+".progress WHERE id = '"+j.id+"'")
 	}
-	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+repo.RollSchema+".progress WHERE id <> '"+a.j.id+"'")
+	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+repo.RollSchema+".progress WHERE id <> '"+j.id+"'")
 	if err != nil {
 		return err
 	}
 	if other != "0" {
 		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that first, or DROP DATABASE %s", ErrTarget, repo.RollSchema)
 	}
-	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+repo.RollSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
+	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+repo.RollSchema+".progress (id, file, pos) VALUES ('"+j.id+"', '', 0)"); err != nil {
 		return err
 	}
-	if a.j.saved.File, err = get("file"); err != nil {
+	if j.saved.File, err = get("file"); err != nil {
 		return err
 	}
 	pos, err := get("pos")
 	if err != nil {
 		return err
 	}
-	fmt.Sscan(pos, &a.j.saved.Pos)
+	fmt.Sscan(pos, &j.saved.Pos)
 	pending, err := get("pending")
 	if err != nil || pending == "" {
 		return err
 	}
-	return a.unclear(ctx, pending)
+	return a.unclear(ctx, j, pending)
 }
 
 // unclear decides about a statement that was running when a process was killed.
-func (a *applier) unclear(ctx context.Context, pending string) error {
+func (a *applier) unclear(ctx context.Context, j *rollJournal, pending string) error {
 	place, text, _ := strings.Cut(pending, "\n")
 	switch a.o.Again {
 	case PendingAgain:
@@ -500,10 +509,10 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 		file, pos, _ := strings.Cut(place, "\t")
 		fmt.Sscan(pos, &p.Pos)
 		p.File, p.Pos = file, p.Pos+1 // after where it begins
-		if err := a.s.Exec(ctx, a.j.save(p)); err != nil {
+		if err := a.s.Exec(ctx, j.save(p, mysql.GTID{})); err != nil {
 			return err
 		}
-		a.j.saved = p
+		j.saved = p
 		return nil
 	}
 	look := "look at the server"
@@ -522,7 +531,7 @@ func (j *rollJournal) has(file string, pos int64) bool {
 }
 
 // save is the statement that notes that everything before a place is done.
-func (j *rollJournal) save(p Place) string {
+func (j *rollJournal) save(p Place, _ mysql.GTID) string {
 	return fmt.Sprintf("UPDATE %s.progress SET file = X'%x', pos = %d, pending = NULL WHERE id = '%s'", repo.RollSchema, p.File, p.Pos, j.id)
 }
 

@@ -17,9 +17,6 @@ func (r *run) heldState() string {
 	return "DISABLE"
 }
 
-// heldStatus is how information_schema calls it. Source: MySQL manual, "The INFORMATION_SCHEMA EVENTS Table"; REPLICA_SIDE_DISABLED since 8.2.
-var heldStatus = map[string]bool{"SLAVESIDE_DISABLED": true, "REPLICA_SIDE_DISABLED": true}
-
 // makeEvent makes an event. One that the server does not make because all its times are over is noted: its original server drops it
 // too, once it checks. If binary logs follow, which may alter or drop it, it is made nevertheless, as if it were long ago. Source: MySQL
 // manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
@@ -117,7 +114,7 @@ func (r *run) isHeld(ctx context.Context, s *session, o *repo.Object, schema str
 	past := false
 	err = s.Query(ctx, "SELECT /* risso: what have the binary logs made of it? */ STATUS, ON_COMPLETION = 'NOT PRESERVE' AND COALESCE(EXECUTE_AT, ENDS) < CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', TIME_ZONE) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+
 		mysql.Literal(schema)+" AND EVENT_NAME = "+mysql.Literal(o.Name), func(row [][]byte) error {
-		held, past = heldStatus[string(row[0])], string(row[1]) == "1"
+		held, past = mysql.DisabledOnReplica(string(row[0])), string(row[1]) == "1"
 		return nil
 	})
 	if err != nil || !past {

@@ -50,6 +50,23 @@ func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), e
 	return r, func() { store.Close() }, nil
 }
 
+// Open opens the repository in a place; the caller closes it.
+func Open(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), error) {
+	store, err := blob.Open(ctx, place, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := repo.OpenWith(ctx, repo.On(store), k)
+	if err != nil {
+		store.Close()
+		if errors.Is(err, repo.ErrNoKey) {
+			return nil, nil, fault.New(fault.Failed, "nothing was changed", fmt.Errorf("%s: %w", Words(place), err))
+		}
+		return nil, nil, Failure(ctx, place, err)
+	}
+	return r, func() { store.Close() }, nil
+}
+
 // Failure is an error of a repository and how to fix it.
 func Failure(ctx context.Context, place string, err error) error {
 	remedy := ""

@@ -79,7 +79,7 @@ func TestNobodyPromotesWithoutTheRole(t *testing.T) {
 		}
 		return out
 	}
-	for _, path := range []string{"/api/groups/switchover", "/api/groups/failover"} {
+	for _, path := range []string{"/api/groups/switchover", "/api/groups/failover", "/api/groups/member", "/api/groups/policy"} {
 		for who, want := range map[string]int{"nobody": 401, "by-look": 403, "by-change": 403, "by-crm": 403, "by-one-server": 403} {
 			for _, body := range []string{`{"group":"shop"}`, `{"group":"shop","to":"db2"}`, `{"group":"shop","dry_run":true}`, `{"group":"shop","accept_loss":true,"to":"db2"}`} {
 				if code, said := ask(path, who, body); code != want {
@@ -103,6 +103,13 @@ func TestNobodyPromotesWithoutTheRole(t *testing.T) {
 		{"/api/groups/switchover", `{"group":"shop","to":"db9"}`, 409, "db9"},
 		{"/api/groups/switchover", `{"group":"shed"}`, 404, "no group shed"},
 		{"/api/groups/switchover", `{}`, 400, "names a group"},
+		{"/api/groups/member", `{"group":"shop","member":"db2"}`, 400, "what of which member"},
+		{"/api/groups/member", `{"group":"shop","member":"db2","status":"DEAD"}`, 400, "is no status"},
+		{"/api/groups/member", `{"group":"shop","member":"db2","status":"SPARE","dry_run":true}`, 200, "db2 becomes SPARE instead of SECONDARY"},
+		{"/api/groups/member", `{"group":"shop","member":"db1","status":"SPARE"}`, 409, "db1 is the primary"},
+		{"/api/groups/member", `{"group":"shop","member":"db2","weight":0.5}`, 200, "by the weight 0.5 instead of 1"},
+		{"/api/groups/policy", `{"group":"shop"}`, 400, "what of the policy"},
+		{"/api/groups/policy", `{"group":"shop","automatic":false}`, 200, "by hand only"},
 		{"/api/groups/switchover", `{"group":"shop"}`, 200, "zero acknowledged transactions lost"},
 	} {
 		if code, said := ask(c.path, "by-shop", c.body); code != c.code || !strings.Contains(said, c.says) {
@@ -114,7 +121,8 @@ func TestNobodyPromotesWithoutTheRole(t *testing.T) {
 	}
 	out := mustRun(t, "audit", "actions", "--data", data)
 	for _, want := range []string{"the creation of group shop was done by ", "the switchover of group shop from db1 to db2 was done by by-shop", "POST /api/groups/switchover was refused, because it needs the role failover; tried by by-change",
-		"by-crm may only change group=crm, and this is about the group shop", "the switchover of group shop failed: "} {
+		"by-crm may only change group=crm, and this is about the group shop", "the switchover of group shop failed: ",
+		"the change of db2 in group shop (db2 gets reads by the weight 0.5 instead of 1; nothing is changed on the servers) was done by by-shop"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("nothing says %q:\n%s", want, out)
 		}

@@ -43,11 +43,15 @@ GET /api/benchmark               look
 GET /api/benchmarks              look
 GET /api/chart                   look
 GET /api/clients                 look
+GET /api/controllers             look
 GET /api/events                  look
 GET /api/events/after            look
 GET /api/findings                look
 GET /api/fleet                   look
 GET /api/groups                  look
+GET /api/groups/forecast         look
+GET /api/groups/journals         look
+GET /api/groups/standing         look
 GET /api/incident                look
 GET /api/incident.html           look
 GET /api/incidents               look
@@ -93,6 +97,8 @@ POST /api/alerts/ack             change*
 POST /api/benchmarks             change
 POST /api/events                 change*
 POST /api/groups/failover        failover*
+POST /api/groups/member          failover*
+POST /api/groups/policy          failover*
 POST /api/groups/switchover      failover*
 POST /api/login                  everybody
 POST /api/logout                 everybody
@@ -133,7 +139,9 @@ func everything(t *testing.T) (*server, *state.Store) {
 }
 
 // stubGroups is there, and does nothing.
-type stubGroups struct{}
+type stubGroups struct{ others }
+
+type others = Groups
 
 func (stubGroups) Groups(context.Context) ([]group.Group, error) { return nil, nil }
 

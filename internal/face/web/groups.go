@@ -1,35 +1,53 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	journal "github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/serve/failover"
+	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
 // Groups is what the web face asks of the room that changes who is the primary.
 type Groups interface {
 	Groups(ctx context.Context) ([]group.Group, error)
+	Standing(ctx context.Context) (failover.Standing, error)
+	Controllers(ctx context.Context) agree.Overview
+	Journals(ctx context.Context, name string, limit int) ([]journal.Journal, error)
+	Forecast(ctx context.Context, name string) (failover.Forecast, error)
 	Switchover(ctx context.Context, a carry.Asked, dryRun bool) (failover.Changed, error)
 	Failover(ctx context.Context, a carry.Asked, dryRun bool) (failover.Changed, error)
+	Set(ctx context.Context, s failover.Setting, dryRun bool) (failover.Changed, error)
 }
 
-// groupRoutes are the paths of groups. Nobody without the role failover changes who is the primary.
+// groupRoutes are the paths of groups. Nobody without the role failover changes who is the primary, nor anything else of a group.
 func (s *server) groupRoutes(mux *routes) {
 	if s.Groups == nil {
 		return
 	}
-	mux.Handle("GET /api/groups", s.guard(state.RoleLook, s.json(s.gate.queries, s.groups)))
-	for path, do := range map[string]func(context.Context, carry.Asked, bool) (failover.Changed, error){"switchover": s.Groups.Switchover, "failover": s.Groups.Failover} {
-		mux.Handle("POST /api/groups/"+path, s.guardPart(state.RoleFailover, s.promote(path, do)))
+	mux.Handle("GET /api/controllers", s.guard(state.RoleLook, s.json(s.gate.queries, func(r *http.Request) (any, error) { return s.Groups.Controllers(r.Context()), nil })))
+	look := func(l *lane, path string, h func(r *http.Request) (any, error)) {
+		mux.Handle("GET /api/groups"+path, s.guard(state.RoleLook, s.json(l, h)))
+	}
+	look(s.gate.queries, "", s.groups)
+	look(s.gate.quick, "/standing", func(r *http.Request) (any, error) { return s.Groups.Standing(r.Context()) })
+	look(s.gate.queries, "/journals", s.groupJournals)
+	look(s.gate.queries, "/forecast", s.groupForecast)
+	for path, do := range map[string]orderly{"switchover": promotes(s.Groups.Switchover), "failover": promotes(s.Groups.Failover), "member": s.setMember, "policy": s.setPolicy} {
+		mux.Handle("POST /api/groups/"+path, s.guardPart(state.RoleFailover, s.changeGroup(path, do)))
 	}
 }
 
@@ -39,11 +57,85 @@ func (s *server) groups(r *http.Request) (any, error) {
 	return map[string]any{"groups": append([]group.Group{}, list...)}, err
 }
 
+// mostJournals bounds how many changes are told at once.
+const mostJournals = 200
+
+// groupJournals is GET /api/groups/journals: the last changes of the primary of a group, with their steps and receipts.
+func (s *server) groupJournals(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	limit, err := param(q, "limit", 20)
+	if err != nil {
+		return nil, err
+	}
+	if limit < 1 || limit > mostJournals {
+		return nil, badRequest("limit must be a number from 1 to "+strconv.Itoa(mostJournals), "")
+	}
+	list, err := s.Groups.Journals(r.Context(), q.Get("group"), int(limit))
+	return map[string]any{"journals": list}, noGroup(q.Get("group"), err)
+}
+
+// groupForecast is GET /api/groups/forecast: who would follow the primary of a group now.
+func (s *server) groupForecast(r *http.Request) (any, error) {
+	name := r.URL.Query().Get("group")
+	f, err := s.Groups.Forecast(r.Context(), name)
+	return f, noGroup(name, err)
+}
+
+// noGroup says that there is no group of a name.
+func noGroup(name string, err error) error {
+	if errors.Is(err, keep.ErrNone) {
+		return failed(http.StatusNotFound, "there is no group "+name, "GET /api/groups lists them")
+	}
+	return err
+}
+
+// order is what somebody asks for, in the body of a request.
+type order struct {
+	Group      string        `json:"group"`
+	DryRun     bool          `json:"dry_run"`
+	To         string        `json:"to"`          // of a switchover or failover
+	AcceptLoss bool          `json:"accept_loss"` // of a failover
+	Member     string        `json:"member"`
+	Status     *group.Status `json:"status"`
+	Weight     *float64      `json:"weight"`
+	Automatic  *bool         `json:"automatic"`
+	Active     *bool         `json:"active"`
+}
+
+// orderly carries an order out.
+type orderly func(ctx context.Context, o order, by string) (failover.Changed, error)
+
+// promotes are switchover and failover.
+func promotes(do func(context.Context, carry.Asked, bool) (failover.Changed, error)) orderly {
+	return func(ctx context.Context, o order, by string) (failover.Changed, error) {
+		return do(ctx, carry.Asked{Group: o.Group, To: o.To, By: by, AcceptLoss: o.AcceptLoss}, o.DryRun)
+	}
+}
+
+// setMember gives a member another status or weight.
+func (s *server) setMember(ctx context.Context, o order, by string) (failover.Changed, error) {
+	switch {
+	case o.Member == "" || o.Status == nil && o.Weight == nil:
+		return failover.Changed{}, badRequest("the body does not say what of which member", `send {"group": "shop", "member": "db2", "status": "SPARE"}, or "weight": 0.5`)
+	case o.Status != nil && !slices.Contains(group.Statuses(), *o.Status):
+		return failover.Changed{}, badRequest(strconv.Quote(string(*o.Status))+" is no status", "SECONDARY, SPARE or FAULTY")
+	}
+	return s.Groups.Set(ctx, failover.Setting{Group: o.Group, Member: o.Member, Status: o.Status, Weight: o.Weight, By: by}, o.DryRun)
+}
+
+// setPolicy says whether a group is watched, and failed over automatically.
+func (s *server) setPolicy(ctx context.Context, o order, by string) (failover.Changed, error) {
+	if o.Automatic == nil && o.Active == nil {
+		return failover.Changed{}, badRequest("the body does not say what of the policy", `send {"group": "shop", "automatic": false}, or "active"`)
+	}
+	return s.Groups.Set(ctx, failover.Setting{Group: o.Group, Automatic: o.Automatic, Active: o.Active, By: by}, o.DryRun)
+}
+
 // promoteTime bounds a change of the primary; its own steps have limits of their own.
 const promoteTime = 2 * time.Minute
 
-// promote is POST /api/groups/switchover and /api/groups/failover. Once begun it does not end with the connection of whoever asked.
-func (s *server) promote(what string, do func(context.Context, carry.Asked, bool) (failover.Changed, error)) http.Handler {
+// changeGroup is POST /api/groups/switchover and its neighbours. Once begun it does not end with the connection of whoever asked.
+func (s *server) changeGroup(what string, do orderly) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, release, err := s.readBody(w, r, smallBody)
 		if err != nil {
@@ -51,41 +143,54 @@ func (s *server) promote(what string, do func(context.Context, carry.Asked, bool
 			return
 		}
 		defer release()
-		var body struct {
-			Group      string `json:"group"`
-			To         string `json:"to"`
-			AcceptLoss bool   `json:"accept_loss"`
-			DryRun     bool   `json:"dry_run"`
-		}
-		if err := json.Unmarshal(b, &body); err != nil || body.Group == "" {
+		var o order
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.DisallowUnknownFields() // a mistyped dry_run must not promote anybody
+		if err := d.Decode(&o); err != nil && strings.Contains(err.Error(), "unknown field") {
+			writeError(w, badRequest("the body: "+strings.TrimPrefix(err.Error(), "json: "), "docs/access.md lists the fields; dry_run only shows what would be done"))
+			return
+		} else if err != nil || o.Group == "" || d.More() {
 			writeError(w, badRequest("the body is no JSON that names a group", `send {"group": "shop", "to": "db2"}; without "to" it is the best`))
 			return
 		}
-		if err := s.touchesGroup(r, body.Group); err != nil {
+		if err := s.touchesGroup(r, o.Group); err != nil {
 			writeError(w, err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), promoteTime)
 		defer cancel()
 		deadline(w, promoteTime+s.gate.limits.Write)
-		out, err := do(ctx, carry.Asked{Group: body.Group, To: body.To, By: viewerOf(r).Who(), AcceptLoss: body.AcceptLoss}, body.DryRun)
-		name := "the " + what + " of group " + body.Group
-		if out.Old != "" {
-			name += " from " + out.Old + " to " + out.New
+		out, err := do(ctx, o, viewerOf(r).Who())
+		if name := named(what, o, out); err != nil && !o.DryRun {
+			s.didNot(r, "", "group "+o.Group, name, err)
+		} else if err == nil && !o.DryRun {
+			s.did(r, "", "group "+o.Group, name+" was done")
 		}
-		switch {
-		case err != nil && !body.DryRun:
-			s.didNot(r, "", "group "+body.Group, name, err)
-		case err == nil && !body.DryRun:
-			s.did(r, "", "group "+body.Group, name+" was done")
-		}
-		switch {
-		case errors.Is(err, keep.ErrNone):
-			writeError(w, failed(http.StatusNotFound, "there is no group "+body.Group, "GET /api/groups lists them"))
-		case err != nil:
-			writeError(w, &apiError{fleet.WithRemedy(err, fleet.RemedyOf(err)), http.StatusConflict})
-		default:
+		if err = noGroup(o.Group, err); err == nil {
 			writeStatus(w, http.StatusOK, out)
+			return
 		}
+		if _, ok := errors.AsType[*apiError](err); !ok {
+			err = &apiError{fleet.WithRemedy(err, fleet.RemedyOf(err)), http.StatusConflict}
+		}
+		writeError(w, err)
 	})
+}
+
+// named is what was done, as it is written down.
+func named(what string, o order, out failover.Changed) string {
+	switch {
+	case what == "member" || what == "policy":
+		name := "the change of group " + o.Group
+		if o.Member != "" {
+			name = "the change of " + o.Member + " in group " + o.Group
+		}
+		if len(out.Plan) > 0 {
+			name += " (" + strings.Join(out.Plan, "; ") + ")"
+		}
+		return name
+	case out.Old != "":
+		return "the " + what + " of group " + o.Group + " from " + out.Old + " to " + out.New
+	}
+	return "the " + what + " of group " + o.Group
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Options are what a Desk needs.
@@ -23,7 +24,11 @@ type Options struct {
 	Auto   bool           // groups whose policy says so are failed over; else it is only told
 	Leader func() bool    // this controller may act
 	Hooks  *publish.Hooks // run when something happens; nil: there are none
-	Event  func(fleet.Event)
+	// Rebuilds is the folder of the journals of members that are rebuilt, and of copies; "": none is.
+	Rebuilds string
+	// Capture keeps what the transactions of a member changed that only it has, before it is rebuilt; nil: their list alone is kept.
+	Capture func(ctx context.Context, g *group.Group, member string, t mysql.Target) error
+	Event   func(fleet.Event)
 	// Found takes what is wrong with a group, and the address of its primary; nil: nobody does.
 	Found  func(address, group string, findings []fleet.Finding)
 	Logger *slog.Logger
@@ -34,7 +39,8 @@ type Desk struct {
 	Options
 	holder string
 
-	run map[string]*watcher
+	mu  sync.Mutex
+	run map[string]*watcher // written by Run alone
 }
 
 // New makes a desk.
@@ -81,7 +87,9 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 		if w == nil {
 			wctx, cancel := context.WithCancel(ctx)
 			w = newWatcher(d, g, cancel)
+			d.mu.Lock()
 			d.run[g.Name] = w
+			d.mu.Unlock()
 			all.Go(func() { w.watch(wctx) })
 			continue
 		}
@@ -90,7 +98,9 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 	for name, w := range d.run {
 		if !seen[name] {
 			w.cancel()
+			d.mu.Lock()
 			delete(d.run, name)
+			d.mu.Unlock()
 			d.Board.Forget(name)
 		}
 	}

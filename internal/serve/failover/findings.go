@@ -3,6 +3,7 @@ package failover
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -35,9 +36,13 @@ func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []
 		}
 		remedy := "risso group set-status " + g.Name + " " + fleet.ShellWord(m.Name) + " SPARE"
 		if m.Errant != "" {
-			remedy = "risso gtid errant"
+			remedy = "risso receipt --group " + g.Name + " shows what they changed, and the command that applies them; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
 		}
-		add("failover.member", m.Name, fleet.SeverityWarning, fmt.Sprintf("%s is FAULTY in %s, and gets nothing", m.Name, g.Name), m.Fault, remedy)
+		why := m.Fault
+		if words := m.Rebuild.Words(time.Now()); words != "" {
+			why += "; " + words
+		}
+		add("failover.member", m.Name, fleet.SeverityWarning, fmt.Sprintf("%s is FAULTY in %s, and gets nothing", m.Name, g.Name), why, remedy)
 	}
 	return list
 }

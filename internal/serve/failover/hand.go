@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/publish"
+	"github.com/rissodb/risso/internal/store/agree"
 )
 
 // Hand changes the primary of a group for somebody who asks risso serve to.
@@ -16,8 +17,13 @@ type Hand struct {
 	Docs   keep.Documents
 	Limits carry.Limits
 	Hooks  *publish.Hooks // run when something happens; nil: there are none
+	Desk   *Desk          // that watches the groups; nil: nobody does
+	// Others asks all processes that share the state how they are; nil: there is this one alone.
+	Others func(ctx context.Context) agree.Overview
 	Logger *slog.Logger
 }
+
+func (h *Hand) room(by string) *keep.Room { return &keep.Room{Docs: h.Docs, Who: by} }
 
 // Changed is a change of the primary of a group: what would be done, or what was.
 type Changed struct {
@@ -31,11 +37,11 @@ type Changed struct {
 
 // Groups lists the groups.
 func (h *Hand) Groups(ctx context.Context) ([]group.Group, error) {
-	return (&keep.Room{Docs: h.Docs}).Groups(ctx)
+	return h.room("").Groups(ctx)
 }
 
 func (h *Hand) carrier(a carry.Asked) *carry.Carrier {
-	return &carry.Carrier{Room: &keep.Room{Docs: h.Docs, Who: a.By}, Holder: carry.NewHolder("serve"), Limits: h.Limits, Hooks: h.Hooks,
+	return &carry.Carrier{Room: h.room(a.By), Holder: carry.NewHolder("serve"), Limits: h.Limits, Hooks: h.Hooks,
 		Say: func(text string) { h.Logger.Info("group", "group", a.Group, "text", text) }}
 }
 

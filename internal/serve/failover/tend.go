@@ -12,8 +12,9 @@ const tendEvery = 2 * time.Second
 
 // standing is what the watcher remembers of what it did.
 type standing struct {
-	tried time.Time       // when a failover was tried last
-	seen  *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
+	tried    time.Time       // when a failover was tried last
+	refilled time.Time       // when a rebuild was tried last
+	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 }
 
 // tend looks after a group: what was cut off is brought to its end, members that came back replicate again, the primary takes writes.

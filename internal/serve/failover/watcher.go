@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/lost"
 )
 
 // watcher watches one group.
@@ -21,6 +23,8 @@ type watcher struct {
 	fresh  chan *group.Group
 	looks  chan seen
 	work   chan result // of what was done in the background
+	asked  chan chan<- Seen
+	ended  chan struct{}
 
 	g       *group.Group
 	watch_  *failover.Watch
@@ -36,6 +40,8 @@ type watcher struct {
 	told    map[string]bool // what was told once
 	state   standing
 	since   time.Time
+	filling *filling     // a member that is rebuilt; nil: none
+	filled  chan rebuilt // what came of it
 }
 
 // progress is how far a replica has come, and when that last changed.
@@ -53,7 +59,7 @@ type result struct {
 }
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
@@ -68,6 +74,7 @@ func (w *watcher) changed(g *group.Group) {
 
 // watch watches until ctx ends.
 func (w *watcher) watch(ctx context.Context) {
+	defer close(w.ended)
 	var probing sync.WaitGroup
 	defer probing.Wait()
 	pctx, stop := context.WithCancel(ctx)
@@ -81,6 +88,10 @@ func (w *watcher) watch(ctx context.Context) {
 			if w.busy { // what was begun is brought to where it can be left
 				<-w.work
 			}
+			if w.filling != nil {
+				w.filling.stop(context.Cause(ctx))
+				<-w.filled
+			}
 			return
 		case g := <-w.fresh:
 			w.adopt(pctx, &probing, g)
@@ -89,9 +100,16 @@ func (w *watcher) watch(ctx context.Context) {
 		case r := <-w.work:
 			w.busy = false
 			w.done(r)
+		case r := <-w.filled:
+			w.filling = nil
+			w.refilled(r)
+		case reply := <-w.asked:
+			reply <- w.seen()
+			continue
 		case <-tick.C:
 		}
 		w.judge(ctx)
+		w.refill(ctx)
 		w.show()
 	}
 }
@@ -198,7 +216,7 @@ func (w *watcher) take(s seen) {
 
 // witness reads what a replica says of the primary.
 func (w *watcher) witness(s seen) failover.Witness {
-	x := failover.Witness{Name: s.name, At: s.at, Answers: s.kind == ""}
+	x := failover.Witness{Name: s.name, At: s.at, Answers: s.kind == "", Down: s.kind == "refused"}
 	if len(s.channels) != 1 {
 		return x
 	}
@@ -222,7 +240,7 @@ func (w *watcher) witness(s seen) failover.Witness {
 // follows reports whether a channel leads to the primary.
 func (w *watcher) follows(ch fleet.Channel) bool {
 	i := w.g.Find(w.primary)
-	return i >= 0 && (strings.EqualFold(ch.Source, w.g.Members[i].Address) || ch.SourceID != "" && strings.EqualFold(ch.SourceID, w.known.UUID))
+	return i >= 0 && (strings.EqualFold(ch.Source, w.g.Members[i].Address) || ch.SourceID != "" && (strings.EqualFold(ch.SourceID, w.known.UUID) || ch.SourceID == w.known.ServerID))
 }
 
 // pokeAll lets all members be looked at soon.
@@ -240,6 +258,9 @@ func (w *watcher) judge(ctx context.Context) {
 	now := time.Now()
 	before := w.belief
 	w.belief = w.watch_.Belief(now)
+	if before.State == failover.Dead && w.belief.Alone { // it was taken for dead: replicas that were stopped since do not let it live
+		w.belief = before
+	}
 	if w.primary == "" {
 		w.belief = failover.Belief{State: failover.Dead, Words: "the group has no primary"}
 	}
@@ -294,7 +315,11 @@ func (w *watcher) tell(before failover.Belief) {
 
 // event writes something down.
 func (w *watcher) event(severity fleet.Severity, text string) {
-	w.d.Logger.Info("group", "group", w.g.Name, "text", text)
+	level := slog.LevelWarn // who looks at standard error at night sees what became of groups
+	if severity == 0 || severity == fleet.SeverityInfo {
+		level = slog.LevelInfo
+	}
+	w.d.Logger.Log(context.Background(), level, "group", "group", w.g.Name, "text", text)
 	if w.d.Event != nil {
 		w.d.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventFailover, Severity: severity, Subject: w.g.Name, Text: text})
 	}
@@ -343,7 +368,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group.
 func (w *watcher) carrier() *carry.Carrier {
 	limits := carry.DefaultLimits()
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: limits, Hooks: w.d.Hooks, Contents: lost.FromMember, Published: func(g *group.Group) { w.d.Board.Tell(w.viewOf(g), g.Members) }}
 }
 
 // done takes what came of something.
@@ -376,6 +401,10 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 		switch {
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
 			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
+		case m.Status == group.Primary && m.Name == w.primary && w.belief.Alone && w.belief.Kind == "refused":
+			v.NoPrimary = "nothing listens at " + m.Name
+		case m.Status == group.Primary && m.Name == w.primary && ok && last.kind == "" && !last.open && len(last.channels) > 0:
+			v.NoPrimary = m.Name + " takes no writes, and replicates itself"
 		case m.Status == group.Primary && g.Moving && time.Now().Before(g.Lease.Until):
 			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,10 @@ const logSchema = `CREATE TABLE IF NOT EXISTS log (
 
 // openLog opens the log at path and makes it if there is none.
 func openLog(ctx context.Context, path string) (*logStore, error) {
+	path, err := filepath.Abs(path) // a relative one would be a host in a URI
+	if err != nil {
+		return nil, fmt.Errorf("open the controllers' log: %w", err)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the controllers' log: %w", err)

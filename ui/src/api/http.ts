@@ -55,8 +55,8 @@ export function setClock(now: number): void {
 const TIMEOUT_MS = 15_000;
 
 /** Asks the server; what it says against it becomes an ApiError. */
-export async function request<T>(path: string, init: RequestInit, signal?: AbortSignal): Promise<T> {
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+export async function request<T>(path: string, init: RequestInit, signal?: AbortSignal, ms = TIMEOUT_MS): Promise<T> {
+  const timeout = AbortSignal.timeout(ms);
   const both = signal ? AbortSignal.any([signal, timeout]) : timeout;
   let response: Response;
   try {

@@ -3,6 +3,7 @@ export { ApiError, changePassword, fetchViewer, includes, login, logout, mayAct,
 export * from './advice';
 export * from './alerts';
 export * from './benchmarks';
+export * from './groups';
 export * from './incidents';
 export * from './protect';
 export * from './queries';

@@ -11,7 +11,7 @@ import { StateMark } from './parts';
 import { HOME, aboutBenchmarks, aboutIncidents, aboutQueries, formatView, type Page } from './view';
 
 const PLACES: [Page, string, ((p: Page) => boolean)?][] = [
-  ['fleet', 'Servers'], ['topology', 'Topology'], ['alerts', 'Alerts'], ['incidents', 'Incidents', aboutIncidents], ['queries', 'Queries', aboutQueries],
+  ['fleet', 'Servers'], ['topology', 'Topology'], ['groups', 'Groups'], ['alerts', 'Alerts'], ['incidents', 'Incidents', aboutIncidents], ['queries', 'Queries', aboutQueries],
   ['benchmarks', 'Benchmarks', aboutBenchmarks], ['protect', 'Protect'], ['advice', 'Advice'],
 ];
 

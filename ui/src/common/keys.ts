@@ -21,6 +21,7 @@ export const KEYS: readonly [string, string][] = [
   ['l', 'live, or pause'],
   ['g f', 'fleet'],
   ['g t', 'topology: who replicates from whom'],
+  ['g g', 'groups: who is the primary, and who would follow'],
   ['g s', 'go to a server by name'],
   ['g c', 'charts of this server'],
   ['g m', 'metrics'],
@@ -60,6 +61,7 @@ function chord(key: string): boolean {
   const { id } = view.value;
   if (key === 'f') go(HOME);
   else if (key === 't') go({ ...HOME, page: 'topology' });
+  else if (key === 'g') go({ ...HOME, page: 'groups' });
   else if (key === 's') focusSearch();
   else if (FOR_ALL[key]) go({ page: FOR_ALL[key], range: rangeOn(view.value, FOR_ALL[key]), q: '', sort: '', cls: '', pins: [] });
   else if (GO[key] && id) go({ page: GO[key], range: rangeOn(view.value, GO[key]), q: '', sort: '', cls: '' });

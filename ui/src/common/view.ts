@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'advice' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'topology' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'advice' | 'alerts' | 'incidents' | 'incident' | 'film' | 'sizes' | 'topology' | 'groups' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -24,7 +24,7 @@ export interface View {
   sort: string;
   /** text that filters a list */
   q: string;
-  /** the class of statements, or the number of the benchmark or incident, on its own page */
+  /** the class of statements, the number of the benchmark or incident, or the name of the group, on its own page */
   cls: string;
   /** the number of the benchmark next to it */
   beside: string;
@@ -121,6 +121,7 @@ function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   if (parts[0] === 'benchmarks' && parts.length === 2 && id === '') return { page: 'benchmark', id: '', cls: safeDecode(parts[1]) };
   if (parts[0] === 'incidents' && parts.length === 2) return { page: 'incident', id, cls: safeDecode(parts[1]) };
   if (parts[0] === 'topology' && parts.length === 1 && id === '') return { page: 'topology', id, cls: '' };
+  if (parts[0] === 'groups' && parts.length <= 2 && id === '') return { page: 'groups', id, cls: safeDecode(parts[1] ?? '') };
   if (parts.length === 1) {
     const page = (['protect', 'advice', 'alerts', 'incidents'] as const).find((p) => p === parts[0]) ?? (parts[0] === 'film' && id ? 'film' : undefined);
     if (page) return { page, id, cls: '' };
@@ -151,6 +152,7 @@ function pathOf(v: View): string {
     case 'server': return of;
     case 'queries': return `${of}/queries`;
     case 'query': return `${of}/queries/${encodeURIComponent(v.cls)}`;
+    case 'groups': return v.cls ? `/groups/${encodeURIComponent(v.cls)}` : '/groups';
     case 'benchmark': return `/benchmarks/${encodeURIComponent(v.cls)}`;
     case 'incident': return `${of}/incidents/${encodeURIComponent(v.cls)}`;
     default: return `${of}/${v.page}`;

@@ -57,6 +57,9 @@ type Carrier struct {
 	// Hooks run when something happens; nil: there are none.
 	Hooks *publish.Hooks
 
+	// Contents reads from a member's binary logs what lost transactions changed; nil: nobody does.
+	Contents func(ctx context.Context, member string, t mysql.Target, which mysql.Errant) *failover.Contents
+
 	step func(where, statement string) // is called before each statement, by tests that end the process there; may be nil
 }
 
@@ -208,6 +211,15 @@ type run struct {
 	j       *keep.Journal
 	mu      sync.Mutex // of the journal
 	nodes   map[string]*node
+}
+
+// run is one that begins, without a journal yet.
+func (c *Carrier) run(ctx context.Context, g *group.Group) (*run, error) {
+	targets, access, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}, nil
 }
 
 // holds makes sure that nobody else has the lease by now, who may have let another member take writes.

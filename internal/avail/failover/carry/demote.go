@@ -22,14 +22,18 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 		if err := c.waits(ctx, name); err != nil {
 			return err
 		}
-		targets, access, err := c.targets(ctx, g)
+		was := g.Members[i].Name
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
-		was := g.Members[i].Name
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}}
 		defer r.close()
-		res, err := r.shut(ctx, fence.Options{Limit: c.Limits.Stop, Grace: grace})
+		g.Events = nil // who is promoted next cannot ask it
+		if err := c.keepEvents(ctx, g, lookAt(ctx, g, r.targets, c.Limits.Look)); err != nil {
+			return err
+		}
+		r.j = &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}
+		res, err := r.shut(ctx, was, fence.Options{Limit: c.Limits.Stop, Grace: grace})
 		if err != nil {
 			return err
 		}

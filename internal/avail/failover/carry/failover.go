@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,33 +21,16 @@ import (
 
 // Failover lets a replica follow a primary that is dead, or taken for it.
 func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, error) {
-	var out *failover.Journal
-	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
-		targets, access, err := c.targets(ctx, g)
-		if err != nil {
-			return err
+	return c.begin(ctx, a, func(_ context.Context, r *run, j *failover.Journal) error {
+		if i := r.g.Primary(); i >= 0 {
+			j.Old = r.g.Members[i].Name
 		}
-		if err := c.waits(ctx, g.Name); err != nil {
-			return err
-		}
-		old := ""
-		if i := g.Primary(); i >= 0 {
-			old = g.Members[i].Name
-		}
-		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Failover, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, AcceptLoss: a.AcceptLoss, Old: old, New: a.To,
-			Began: time.Now().UTC(), Blocked: time.Now().UTC(), Before: map[string]failover.Was{}, Known: a.Known}
-		if !a.Since.IsZero() {
+		j.Kind, j.New, j.Before, j.Known, j.Events = failover.Failover, a.To, map[string]failover.Was{}, a.Known, r.g.Events
+		if j.Blocked = j.Began; !a.Since.IsZero() {
 			j.Blocked = a.Since.UTC()
 		}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
-		defer r.close()
-		if r.j, err = c.Room.Begin(ctx, j); err != nil {
-			return err
-		}
-		out = &r.j.Journal
-		return r.failover(ctx, a)
-	})
-	return out, err
+		return nil
+	}, func(ctx context.Context, r *run) error { return r.failover(ctx, a) })
 }
 
 // failover does it.
@@ -92,7 +76,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
-		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried})
+		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
@@ -105,6 +89,8 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		err := r.prepare(ctx, c)
 		if err == nil {
+			r.cautions(c)
+			r.toWait(t, c.Winner, r.j.Old)
 			return c, nil
 		}
 		if ctx.Err() != nil || a.To != "" {
@@ -202,10 +188,9 @@ func (r *run) stopReceivers(ctx context.Context) {
 // fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
 func (r *run) fence(ctx context.Context) error {
 	if r.j.Old == "" {
-		r.words("", "there is no old primary")
-		return nil
+		return r.fenceAll(ctx)
 	}
-	res, err := r.shut(ctx, fence.Options{Limit: fenceTime})
+	res, err := r.shut(ctx, r.j.Old, fence.Options{Limit: fenceTime})
 	if err != nil {
 		r.words(r.j.Old, "it could not be kept from writes: %v", err)
 	} else {
@@ -220,6 +205,28 @@ func (r *run) fence(ctx context.Context) error {
 		return err
 	}
 	return r.awaitAgent(ctx)
+}
+
+// fenceAll lets nobody take writes in a group that has no primary. Its error is that of a member which goes on to take them.
+func (r *run) fenceAll(ctx context.Context) error {
+	r.words("", "there is no old primary: no member may take writes")
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look)
+	for _, m := range r.g.Members {
+		i := t.Find(m.Name)
+		switch {
+		case i < 0 || !t.Nodes[i].Seen:
+			r.words(m.Name, "it does not answer: it is not known whether it takes writes")
+		case t.Nodes[i].Writes.Open():
+			res, err := r.shut(ctx, m.Name, fence.Options{Limit: r.Limits.Stop})
+			if err != nil {
+				return fmt.Errorf("%w: %s takes writes, and could not be kept from them: %w", ErrSurprise, m.Name, err)
+			}
+			if r.words(m.Name, "%s", res.Words()); !res.Proven {
+				return fmt.Errorf("%w: %s took writes, and it is not certain that it takes none now", ErrSurprise, m.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // awaitAgent waits until an agent beside an old primary that could not be kept from writes has fenced it, as it heard from no controller for so long.

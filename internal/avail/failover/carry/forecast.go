@@ -20,9 +20,15 @@ type Forecast struct {
 	Old     string
 	Alive   bool   // the primary answers
 	Because string // why it does not
+	Rival   string // a member from which others replicate, and which takes writes, though it is not the primary
+	Lives   string // why it lives though it does not answer; "": nothing says so
 	Known   failover.Known
 	Choice  failover.Choice
 	Plan    change.Plan
+	Notes   []string
+
+	cutOff error    // a change was cut off, and comes first
+	events []string // the statements by which the winner runs the events of the old primary
 }
 
 // Forecast says what a failover would do now. Nothing is changed.
@@ -31,14 +37,44 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.Look(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	return forecast(g, t, a), nil
+	t := lookAt(ctx, g, targets, c.Limits.Look)
+	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
+	f.cutOff = c.waits(ctx, g.Name)
+	if f.Old != "" && !f.Alive && !a.AcceptLoss {
+		f.Lives = c.lives(ctx, g, t, f.Old, targets)
+	}
+	c.forecastEvents(ctx, f, t, targets)
+	f.steps(t)
+	return f, nil
 }
 
-func forecast(g *group.Group, t *topology.Topology, a Asked) *Forecast {
+// forecastEvents adds what would become of events. Those of a primary that lives are asked for; of another one it is known what was last seen.
+func (c *Carrier) forecastEvents(ctx context.Context, f *Forecast, t *topology.Topology, targets map[string]mysql.Target) {
+	i := t.Find(f.Choice.Winner)
+	if i < 0 || f.Choice.Winner == "" {
+		return
+	}
+	list, err := c.eventsOf(ctx, f.Choice.Winner, targets[f.Choice.Winner])
+	if err != nil {
+		f.Notes = append(f.Notes, "events would stay as they are: "+f.Choice.Winner+": "+err.Error())
+		return
+	}
+	was := f.Group.Events
+	if o := t.Find(f.Old); f.Alive && o >= 0 {
+		if now, err := c.primaryEvents(ctx, &t.Nodes[o], targets[f.Old]); err == nil {
+			was = now
+		}
+	}
+	var notes []string
+	f.events, notes = takeOver(was, list, t.Nodes[i].Settings[scheduler])
+	f.Notes = append(f.Notes, notes...)
+}
+
+func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]failover.Room) *Forecast {
 	f := &Forecast{Group: g, Known: a.Known}
 	if i := g.Primary(); i >= 0 {
 		f.Old = g.Members[i].Name
@@ -46,19 +82,24 @@ func forecast(g *group.Group, t *topology.Topology, a Asked) *Forecast {
 	if i := t.Find(f.Old); i >= 0 {
 		n := &t.Nodes[i]
 		if f.Alive = n.Seen; f.Alive {
+			f.Rival, _ = rival(g, t, n)
 			f.Known = KnownOf(g, t, f.Old)
 		} else if n.Unseen != nil {
 			f.Because = n.Unseen.Words()
 		}
 	}
-	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss})
-	f.steps(t)
+	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss, Room: room})
 	return f
 }
 
 // Refused is an error if nobody can follow.
 func (f *Forecast) Refused() error {
 	switch {
+	case f.cutOff != nil:
+		return f.cutOff
+	case f.Lives != "":
+		return refused("failover of "+f.Group.Name, []failover.Refusal{failover.NewRefusal("lives",
+			"mend that; --accept-loss fails over all the same: "+f.Old+" may go on to take writes, which are lost then", "%s, the primary: %s", f.Old, f.Lives)})
 	case len(f.Choice.Refused) > 0:
 		return refused("failover of "+f.Group.Name, f.Choice.Refused)
 	case f.Alive:
@@ -74,6 +115,9 @@ func (f *Forecast) Words() (lines []string) {
 	} else {
 		lines = append(lines, fmt.Sprintf("%s: %s would follow %s", f.Group.Name, f.Choice.Winner, f.Old))
 	}
+	if f.Lives != "" {
+		lines = append(lines, "  "+f.Old+": "+f.Lives)
+	}
 	for _, c := range f.Choice.Candidates {
 		var words []string
 		for _, r := range c.Refused {
@@ -86,6 +130,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Choice.Count > 0 {
 		lines = append(lines, "  lost would be "+digits.Counted(int(f.Choice.Count), "transaction")+": "+f.Choice.Lost)
+	}
+	for _, n := range f.Notes {
+		lines = append(lines, "  "+n)
 	}
 	return lines
 }
@@ -115,7 +162,12 @@ func (f *Forecast) steps(t *topology.Topology) {
 		step(f.Choice.Winner, "until it has all that this one has", "replicate from "+f.Choice.From)
 	}
 	step(f.Choice.Winner, "", s.StopAll()...)
-	step(f.Choice.Winner, "", s.Open()...)
+	waiting, words := planWaits(f.Group, t, f.Known, f.Choice.Winner, f.Old)
+	if words != "" {
+		f.Notes = append(f.Notes, words)
+	}
+	step(f.Choice.Winner, "before it takes writes", waiting...)
+	step(f.Choice.Winner, "writes go on from here", s.Open()...)
 	f.Plan = append(f.Plan, change.Step{What: "tell clients", Where: "that " + f.Choice.Winner + " is the primary"})
 	m := f.Group.Members[f.Group.Find(f.Choice.Winner)]
 	for _, c := range f.Choice.Candidates {
@@ -123,4 +175,6 @@ func (f *Forecast) steps(t *topology.Topology) {
 			step(c.Name, "", "replicate from "+m.Address)
 		}
 	}
+	step(f.Choice.Winner, "events run there from here", f.events...)
+	f.Plan = append(f.Plan, verifying(f.Group, f.Choice.Winner))
 }

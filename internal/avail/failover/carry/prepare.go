@@ -165,6 +165,9 @@ func (c *Carrier) Adopt(ctx context.Context, name, member string, t mysql.Target
 	wider := *g
 	wider.Members = append(append([]group.Member{}, g.Members...), group.Member{Name: member, Address: t.Address()})
 	top := lookAt(ctx, &wider, targets, c.Limits.Look)
+	if no := failover.Twice(top, addresses(&wider, targets)); len(no) > 0 {
+		return nil, refused("add "+member+" to "+name, no)
+	}
 	list, no := failover.Members(top, time.Now().UTC())
 	for _, m := range list {
 		if m.Name != member {
@@ -190,4 +193,13 @@ func (c *Carrier) Adopt(ctx context.Context, name, member string, t mysql.Target
 		no = []failover.Refusal{failover.NewRefusal("no_replica", "", "%s does not replicate from the primary of %s", member, name)}
 	}
 	return nil, refused("add "+member+" to "+name, no)
+}
+
+// addresses are those at which members are asked, by name.
+func addresses(g *group.Group, targets map[string]mysql.Target) map[string]string {
+	out := map[string]string{}
+	for _, m := range g.Members {
+		out[m.Name] = targets[m.Name].Address()
+	}
+	return out
 }

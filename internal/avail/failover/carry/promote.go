@@ -95,16 +95,16 @@ func (r *run) open(ctx context.Context, n *node) error {
 	return nil
 }
 
-// shut lets the old primary take no writes, and keeps with the group what it had before.
-func (r *run) shut(ctx context.Context, o fence.Options) (*fence.Result, error) {
+// shut lets a member, mostly the old primary, take no writes, and keeps with the group what it had before.
+func (r *run) shut(ctx context.Context, name string, o fence.Options) (*fence.Result, error) {
 	o.Epoch = r.j.Epoch
-	o.Note = func(_ mysql.Server, was fence.State) error { return r.keepFenced(ctx, r.j.Old, was) }
-	res, err := fence.Fence(ctx, r.targets[r.j.Old], o)
+	o.Note = func(_ mysql.Server, was fence.State) error { return r.keepFenced(ctx, name, was) }
+	res, err := fence.Fence(ctx, r.targets[name], o)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range res.Steps {
-		r.note(failover.Entry{At: time.Now().UTC(), Where: r.j.Old, What: s.What, Took: s.Took, Failed: s.Error})
+		r.note(failover.Entry{At: time.Now().UTC(), Where: name, What: s.What, Took: s.Took, Failed: s.Error})
 	}
 	return res, nil
 }
@@ -123,43 +123,6 @@ func (r *run) keepFenced(ctx context.Context, name string, was fence.State) erro
 	})
 	return err
 }
-
-// waitForAcks lets the new primary wait for acknowledgements before it takes writes.
-func (r *run) waitForAcks(ctx context.Context, n *node) error {
-	s, err := read.SemiSyncNow(ctx, n.c)
-	if err != nil {
-		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
-	}
-	if !s.Source.Loaded {
-		return fmt.Errorf("%w: %s has no semi-sync, which the group wants", ErrSurprise, n.name)
-	}
-	prefix := "SET GLOBAL " + s.Source.Names.Prefix
-	for _, set := range []string{"_wait_point = AFTER_SYNC", "_" + s.Source.Names.None + " = ON", "_timeout = " + strconv.FormatInt(forever, 10), "_enabled = ON"} {
-		if err := r.do(ctx, n, prefix+set); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// waitsForNobody lets a member that was the primary apply what it receives without waiting for acknowledgements: nobody replicates from it any more, and it would wait
-// for good. It waits again when it is the primary again; one of which Risso would not know that is left as it is set.
-func (r *run) waitsForNobody(ctx context.Context, n *node) error {
-	if i := r.g.Find(n.name); !r.g.Policy.SemiSync && (i < 0 || len(r.g.Members[i].Fenced) == 0) {
-		return nil
-	}
-	s, err := read.SemiSyncNow(ctx, n.c)
-	if err != nil {
-		return fmt.Errorf("ask %s for semi-sync: %w", n.name, err)
-	}
-	if !s.Source.Enabled {
-		return nil
-	}
-	return r.do(ctx, n, "SET GLOBAL /* risso: nobody replicates from it */ "+s.Source.Names.Prefix+"_enabled = OFF")
-}
-
-// forever is the time-out of semi-sync that never ends, in milliseconds: its greatest.
-const forever = 4294967295
 
 // publish writes down who is the primary, so that clients go there. From then on there is no way back.
 func (r *run) publish(ctx context.Context, old group.Status, why string) error {
@@ -235,6 +198,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 		err = r.doShown(ctx, n, s.Follow(f), s.Follow(shown))
 	}
 	if err != nil {
+		return err
+	}
+	if err := r.acknowledges(ctx, n); err != nil {
 		return err
 	}
 	if err := r.do(ctx, n, s.StartReplica("")); err != nil {

@@ -18,13 +18,12 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 		if err != nil || j == nil {
 			return err
 		}
-		targets, access, err := c.targets(ctx, g)
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
-		out = &j.Journal
-		r := &run{Carrier: c, g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
 		defer r.close()
+		out, r.j = &j.Journal, j
 		r.words("", "%s goes on with it", c.Holder)
 		return r.resume(ctx)
 	})

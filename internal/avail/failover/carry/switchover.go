@@ -39,8 +39,10 @@ type Planned struct {
 	Choice failover.Choice
 	Plan   change.Plan // each statement, per server
 	Notes  []string
+	Events *group.Events // that the old primary runs; nil: not known
 
 	topology *topology.Topology
+	events   []string // the statements by which the new one runs them
 }
 
 // KnownOf is what a primary tells of itself, for the time when it does not any more.
@@ -50,7 +52,7 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		return failover.Known{Name: name} // one that told a part of it would seem not to wait for replicas
 	}
 	n := &t.Nodes[i]
-	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor}
+	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor, Settings: n.Settings}
 	if n.GTID.ByDomain {
 		k.Executed = n.GTID.State
 	}
@@ -72,6 +74,9 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.waits(ctx, g.Name); err != nil { // what it left behind would be taken for the reason
+		return nil, err
+	}
 	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, err
@@ -89,18 +94,25 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	p.Old = g.Members[i].Name
 	n := t.Find(p.Old)
 	if n < 0 || !t.Nodes[n].Seen {
-		why := ""
+		why, hint := "", "risso failover --group "+g.Name
 		if n >= 0 && t.Nodes[n].Unseen != nil {
 			why = ": " + t.Nodes[n].Unseen.Words()
+			if failover.Lives(t.Nodes[n].Unseen.Kind) {
+				hint = "it lives: mend that, and ask again"
+			}
 		}
-		return nil, fault.New(fault.Failed, "risso failover --group "+g.Name, fmt.Errorf("%w: the primary %s does not answer%s", ErrRefused, p.Old, why))
+		return nil, fault.New(fault.Failed, hint, fmt.Errorf("%w: the primary %s does not answer%s", ErrRefused, p.Old, why))
 	}
 	known := KnownOf(g, t, p.Old)
-	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To})
+	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To, Room: rooms(ctx, g, t, targets, access)})
+	p.Notes = append(p.Notes, p.Choice.Cautions()...)
 	var list []failover.Refusal
 	list = append(list, p.Choice.Refused...)
 	list = append(list, c.ready(g, t, p)...)
 	if p.Choice.Winner != "" {
+		if c.planEvents(ctx, p, targets); a.To == "" {
+			list = append(list, schedulerOff(p)...)
+		}
 		list = append(list, CheckReplication(ctx, g, targets, access.Replication, c.Limits.Look, p.Choice.Winner)...)
 	}
 	if len(list) > 0 {
@@ -129,6 +141,9 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned) (list 
 		if cand.Name != p.Choice.Winner {
 			continue
 		}
+		if i := t.Find(cand.Name); g.Policy.SemiSync && i >= 0 && t.Nodes[i].SemiSync.SourceSetting == "" {
+			add("no_semisync", "risso group prepare "+g.Name, "%s has no semi-sync, which the group wants", cand.Name)
+		}
 		executed, err := mysql.ParseGTIDSet(old.GTID.Executed)
 		if i := t.Find(cand.Name); err == nil && i >= 0 {
 			have, _ := mysql.ParseGTIDSet(t.Nodes[i].GTID.Executed) // it was read before
@@ -155,11 +170,14 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 	step(old.Name, "writes stand still from here", os.Shut())
 	step(winner.Name, "until it has applied all of "+old.Name, "wait")
 	step(winner.Name, "", s.StopAll()...)
-	if p.Group.Policy.SemiSync {
-		step(winner.Name, "before it takes writes", "SET GLOBAL: semi-sync, AFTER_SYNC, without a time-out")
+	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name)
+	step(winner.Name, "before it takes writes", waiting...)
+	if words != "" {
+		p.Notes = append(p.Notes, words)
 	}
 	step(winner.Name, "writes go on from here", s.Open()...)
 	p.Plan = append(p.Plan, change.Step{What: "tell clients", Where: "that " + winner.Name + " is the primary"})
+	step(winner.Name, "events run there from here", p.events...)
 	m := p.Group.Members[p.Group.Find(p.Choice.Winner)]
 	for _, other := range p.Group.Members {
 		if other.Name == p.Choice.Winner || other.Status == group.Faulty {
@@ -167,32 +185,54 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 		}
 		step(other.Name, "", "replicate from "+m.Address)
 	}
+	p.Plan = append(p.Plan, verifying(p.Group, winner.Name))
+}
+
+// verifying is the step that verifies a promotion.
+func verifying(g *group.Group, winner string) change.Step {
+	if g.Policy.Unwritten {
+		return change.Step{What: "see that the others receive", Where: "from " + winner, Why: "the group's policy is that nothing is written"}
+	}
+	return change.Step{What: mysql.PrimaryRow(g.Name, max(g.Epoch, g.Lease.Epoch)+1, winner), Where: "on " + winner, Why: "and see it arrive at the others; the table is made if it is not there"}
 }
 
 // Switchover lets another member be the primary. When a step fails before that is so, the old one takes writes again.
 func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, error) {
-	var out *failover.Journal
-	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
-		targets, access, err := c.targets(ctx, g)
+	var p *Planned
+	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) (err error) {
+		if p, err = c.plan(ctx, r.g, r.targets, r.access, a); err != nil {
+			return err
+		}
+		j.Kind, j.Old, j.New = failover.Switchover, p.Old, p.Choice.Winner
+		j.Before, j.Known, j.Events = before(p.topology), KnownOf(r.g, p.topology, p.Old), p.Events
+		return nil
+	}, func(ctx context.Context, r *run) error {
+		r.cautions(p.Choice)
+		r.toWait(p.topology, p.Choice.Winner)
+		return r.switchover(ctx)
+	})
+}
+
+// begin begins a change: with the lease, and unless one waits that was cut off, made says what the journal begins with, and do does it.
+func (c *Carrier) begin(ctx context.Context, a Asked, made func(context.Context, *run, *failover.Journal) error, do func(context.Context, *run) error) (out *failover.Journal, err error) {
+	err = c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
+		defer r.close()
 		if err := c.waits(ctx, g.Name); err != nil {
 			return err
 		}
-		p, err := c.plan(ctx, g, targets, access, a)
-		if err != nil {
+		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Stage: failover.Begun, By: a.By, Automatic: a.Automatic, Because: a.Because, AcceptLoss: a.AcceptLoss, Began: time.Now().UTC()}
+		if err := made(ctx, r, &j); err != nil {
 			return err
 		}
-		j := failover.Journal{Group: g.Name, Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Begun, By: a.By, Because: a.Because, Old: p.Old, New: p.Choice.Winner,
-			Began: time.Now().UTC(), Before: before(p.topology), Known: KnownOf(g, p.topology, p.Old)}
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}}
-		defer r.close()
 		if r.j, err = c.Room.Begin(ctx, j); err != nil {
 			return err
 		}
 		out = &r.j.Journal
-		return r.switchover(ctx)
+		return do(ctx, r)
 	})
 	return out, err
 }
@@ -286,7 +326,7 @@ func (r *run) announce(ctx context.Context) error {
 // Where the old one is kept from writes by a lock, the result holds it: accounts with special privileges would write there, and lose it.
 func (r *run) handOver(ctx context.Context, old, n *node) (*fence.Result, error) {
 	r.j.Blocked = time.Now().UTC()
-	res, err := r.shut(ctx, fence.Options{Limit: r.Limits.Stop, Grace: grace, Hold: true, Keep: []int64{old.c.Server.ConnectionID}})
+	res, err := r.shut(ctx, old.name, fence.Options{Limit: r.Limits.Stop, Grace: grace, Hold: true, Keep: []int64{old.c.Server.ConnectionID}})
 	if err != nil {
 		return nil, err
 	}
@@ -404,6 +444,7 @@ func (r *run) conclude(ctx context.Context) error {
 	}
 	var told sync.WaitGroup // beside: a commit may wait until another member follows
 	told.Go(func() { _, _ = r.happens(ctx, publish.AfterPromotion) })
+	told.Go(func() { r.runEvents(ctx) })
 	failed := each(r.others(), func(name string) error {
 		err := r.point(ctx, name)
 		r.mu.Lock()
@@ -417,8 +458,9 @@ func (r *run) conclude(ctx context.Context) error {
 	for name, err := range failed {
 		r.words(name, "it does not follow the new primary: %v", err)
 	}
-	r.receipt(ctx)
+	r.verify(ctx, failed)
 	told.Wait()
+	r.receipt(ctx)
 	r.wellFor(ctx)
 	return r.finish(ctx, failover.Done, nil)
 }

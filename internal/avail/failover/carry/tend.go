@@ -18,9 +18,8 @@ import (
 // chore is something that a group needs.
 type chore struct {
 	member string
-	what   string // open, shut, quarantine, rejoin, follow, back
-	errant string
-	count  uint64 // of errant
+	what   string // adopt, open, shut, quarantine, rejoin, follow, back
+	errant mysql.Errant
 	node   *topology.Node
 }
 
@@ -31,14 +30,19 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := c.Look(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
 	if g.Primary() < 0 {
 		return nil, nil, nil
 	}
-	seen = forecast(g, t, Asked{Group: name})
+	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
+	seen.steps(t)
+	if err := c.keepEvents(ctx, g, t); err != nil {
+		return nil, seen, err
+	}
 	if !act || len(chores(g, t)) == 0 {
 		return nil, seen, nil
 	}
@@ -46,13 +50,13 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		if g.Primary() < 0 { // it was demoted meanwhile
 			return nil
 		}
-		targets, access, err := c.targets(ctx, g)
+		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
-		t := lookAt(ctx, g, targets, c.Limits.Look)
-		r := &run{Carrier: c, g: g, targets: targets, access: access, nodes: map[string]*node{}, j: &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}}
 		defer r.close()
+		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
 		for _, ch := range chores(g, t) {
 			text, err := r.chore(ctx, ch)
@@ -75,6 +79,12 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 		return nil
 	}
 	primary, open := &t.Nodes[p], false
+	switch name, agreed := rival(g, t, primary); {
+	case agreed:
+		return []chore{{member: name, what: "adopt", node: &t.Nodes[t.Find(name)]}}
+	case name != "":
+		return nil // whoever is shut may be the one that clients write to: a finding says so
+	}
 	for _, m := range g.Members {
 		n := t.Find(m.Name)
 		if n < 0 || !t.Nodes[n].Seen || n == p {
@@ -86,6 +96,9 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 			list = append(list, chore{member: m.Name, what: "shut", node: node})
 			continue // what it has is looked at again when it takes no writes any more, and those that wait for a replica are committed
 		}
+		if m.Rebuild.Running(t.Time) {
+			continue // what it has now is neither what it had nor what it will have
+		}
 		list = append(list, returns(g, m, node, primary)...)
 	}
 	if !primary.Writes.Open() && !open && len(primary.Channels) == 0 {
@@ -94,50 +107,80 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 	return list
 }
 
+// rival is a member that takes writes and from which another one replicates, though it is not the primary by what Risso knows: somebody made it the primary without
+// Risso, or what Risso knows is old. It is agreed when the primary takes no writes, nobody replicates from that one, and all who answer replicate from the rival.
+func rival(g *group.Group, t *topology.Topology, primary *topology.Node) (name string, agreed bool) {
+	for _, m := range g.Members {
+		r := t.Find(m.Name)
+		if r < 0 || !t.Nodes[r].Seen || !t.Nodes[r].Writes.Open() || m.Name == primary.Name {
+			continue
+		}
+		node := &t.Nodes[r]
+		follow, all := 0, len(node.Channels) == 0 && !primary.Writes.Open() && m.Status != group.Faulty
+		for _, o := range g.Members {
+			i := t.Find(o.Name)
+			if i < 0 || !t.Nodes[i].Seen || o.Name == m.Name {
+				continue
+			}
+			if followsNode(&t.Nodes[i], m.Address, node) {
+				follow++
+			} else if o.Status != group.Faulty {
+				all = false
+			}
+		}
+		if follow > 0 {
+			return m.Name, all
+		}
+	}
+	return "", false
+}
+
+// followsNode reports whether a server replicates from another one, and from it alone: by its address, or by which server it met there.
+func followsNode(n *topology.Node, address string, source *topology.Node) bool {
+	if len(n.Channels) != 1 {
+		return false
+	}
+	ch := &n.Channels[0]
+	return strings.EqualFold(ch.Source, address) || source.UUID != "" && strings.EqualFold(ch.SourceID, source.UUID) ||
+		source.UUID == "" && source.ServerID != "" && ch.SourceServerID == source.ServerID
+}
+
 // returns is what a member needs that does not replicate from the primary as it should.
 func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
-	follows := len(n.Channels) == 1 && (n.Channels[0].Source == g.Members[g.Primary()].Address || primary.UUID != "" && n.Channels[0].SourceID == primary.UUID)
-	errant, count := beyond(n, primary)
+	follows := followsNode(n, g.Members[g.Primary()].Address, primary)
+	errant := extra(n, primary)
 	if len(n.Channels) == 1 && m.Status != group.Faulty { // it may be ahead by what the primary has not told its client yet, also by way of another member
-		errant, count = foreign(n, primary)
+		errant = foreign(n, primary)
 	}
-	one := func(what, errant string) []chore {
-		return []chore{{member: m.Name, what: what, errant: errant, count: count, node: n}}
+	one := func(what string) []chore {
+		return []chore{{member: m.Name, what: what, errant: errant, node: n}}
 	}
 	switch {
-	case errant != "" && m.Status == group.Faulty && m.Errant == errant:
+	case !errant.Empty() && m.Status == group.Faulty && m.Errant == errant.String():
 		return nil // it is told
-	case errant != "":
-		return one("quarantine", errant)
+	case !errant.Empty():
+		return one("quarantine")
 	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "":
-		return one("rejoin", "")
+		return one("rejoin")
 	case m.Status == group.Faulty:
 		return nil
 	case !follows && len(n.Channels) <= 1:
-		return one("follow", "")
+		return one("follow")
 	case m.Status == group.Spare && m.Back && follows && n.Channels[0].Receiving() && n.Channels[0].Applying() && n.Channels[0].Behind != nil && *n.Channels[0].Behind <= 1:
-		return one("back", "")
+		return one("back")
 	}
 	return nil
 }
 
-// beyond are the transactions, and how many, that a member has and the primary, which was asked later, has not.
-func beyond(n, primary *topology.Node) (string, uint64) {
-	e := extra(n, primary)
-	return e.String(), e.Count()
-}
-
 // foreign are those of them that do not come from the primary itself: that is ahead of its own replicas, and they of it, for moments only.
-func foreign(n, primary *topology.Node) (string, uint64) {
+func foreign(n, primary *topology.Node) mysql.Errant {
 	_, e := extra(n, primary).Split(func(uuid string, server uint32) bool {
 		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && fmt.Sprint(server) == primary.ServerID
 	})
-	if e.Empty() {
-		return "", 0
-	}
-	return e.String(), e.Count()
+	return e
 }
 
+// extra are the transactions that a member has and the primary, which was asked later, has not.
 func extra(n, primary *topology.Node) mysql.Errant {
 	mine, theirs := n.GTID.Executed, primary.GTID.Executed
 	if n.GTID.ByDomain {
@@ -178,6 +221,21 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 			return "", err
 		}
 		return fmt.Sprintf("%s took writes, and is not the primary of %s: %s", ch.member, r.g.Name, res.Words()), nil
+	case "adopt":
+		old := r.g.Members[r.g.Primary()].Name
+		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+			if g.Lease.Holder != r.Holder {
+				return ErrLost
+			}
+			return g.Promoted(ch.member, group.Secondary, "", g.Lease.Epoch, now)
+		})
+		if err != nil {
+			return "", err
+		}
+		if r.g = g; r.Published != nil {
+			r.Published(g)
+		}
+		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
 	case "open":
 		n, err := r.node(ctx, ch.member)
 		if err != nil {
@@ -192,9 +250,9 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 			if m.Status != group.Faulty {
 				m.Status, m.Since = group.Faulty, now
 			}
-			m.Errant, m.Fault, m.Back = ch.errant, "it has transactions that the primary has not", false
+			m.Errant, m.Fault, m.Back = ch.errant.String(), "it has transactions that the primary has not", false
 		})
-		return fmt.Sprintf("%s stays out of %s: only it has %s", ch.member, r.g.Name, ch.errant), errors.Join(err, r.amend(ctx, ch))
+		return fmt.Sprintf("%s stays out of %s: only it has %s; risso receipt --group %s shows what they changed", ch.member, r.g.Name, ch.errant, r.g.Name), errors.Join(err, r.amend(ctx, ch))
 	case "rejoin":
 		if err := r.point(ctx, ch.member); err != nil {
 			return "", err
@@ -227,7 +285,21 @@ func (r *run) amend(ctx context.Context, ch chore) error {
 		if j.Old != ch.member || j.Kind != failover.Failover || j.Receipt == nil {
 			continue
 		}
-		return failover.Amend(j.Receipt, ch.errant, ch.count, func() error { return j.Save(ctx) })
+		if failover.Amend(j.Receipt, ch.errant) {
+			if err := j.Save(ctx); err != nil { // which are lost is kept before anything is read, which may take long
+				return err
+			}
+		}
+		if r.Contents == nil || j.Receipt.Contents != nil {
+			return nil
+		}
+		cctx, stop := context.WithTimeout(ctx, contentsTime)
+		defer stop()
+		j.Receipt.Contents = r.Contents(cctx, ch.member, r.targets[ch.member], ch.errant)
+		return j.Save(ctx)
 	}
 	return nil
 }
+
+// contentsTime is how long binary logs may be read while a group is looked after.
+const contentsTime = 30 * time.Second

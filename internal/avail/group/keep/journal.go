@@ -3,9 +3,11 @@ package keep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 const kindJournal = "takeover"
@@ -43,8 +45,8 @@ func (r *Room) Journals(ctx context.Context, group string) (list []*Journal, err
 	}
 	for _, d := range docs {
 		j := &Journal{room: r, version: d.Version}
-		if err := json.Unmarshal(d.Body, &j.Journal); err != nil {
-			return nil, fmt.Errorf("read journal %s: %w", d.Key, err)
+		if err := d.Decode(&j.Journal); err != nil {
+			return nil, err
 		}
 		if group == "" || j.Group == group {
 			list = append(list, j)
@@ -62,4 +64,27 @@ func (r *Room) Unfinished(ctx context.Context, group string) (*Journal, error) {
 		}
 	}
 	return nil, err
+}
+
+// Amend changes a receipt of a change that is over: f is called with it as it is now, and again with a fresh one if somebody else changed it meanwhile. It
+// reports whether there is something to keep.
+func (r *Room) Amend(ctx context.Context, j *Journal, f func(*failover.Receipt) bool) error {
+	var last error
+	for range tries {
+		if j.Receipt == nil || !f(j.Receipt) {
+			return nil
+		}
+		if last = j.Save(ctx); !errors.Is(last, state.ErrConflict) {
+			return last
+		}
+		d, err := r.Docs.Document(ctx, kindJournal, key(j.Group, j.Epoch))
+		if err != nil {
+			return err
+		}
+		j.Journal, j.version = failover.Journal{}, d.Version
+		if err := json.Unmarshal(d.Body, &j.Journal); err != nil {
+			return fmt.Errorf("read journal %s: %w", d.Key, err)
+		}
+	}
+	return last
 }

@@ -4,10 +4,8 @@ package keep
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fault"
@@ -16,17 +14,13 @@ import (
 )
 
 // Documents is where they are kept.
-type Documents interface {
-	PutDocument(ctx context.Context, d state.Document) (state.Document, error)
-	Document(ctx context.Context, kind, key string) (state.Document, error)
-	Documents(ctx context.Context, kind string) ([]state.Document, error)
-	DropDocument(ctx context.Context, kind, key string, version int64) error
-}
+type Documents = state.Documents
 
 // The kinds of documents.
 const (
 	kindGroup  = "group"
 	kindAccess = "group_access"
+	kindEpoch  = "group_epoch" // the highest one that a group had which was removed: one of the same name goes on from there
 )
 
 // Errors of this package.
@@ -90,21 +84,25 @@ func (r *Room) Only(ctx context.Context, name string) (*group.Group, error) {
 
 // Groups reads all, by name.
 func (r *Room) Groups(ctx context.Context) ([]group.Group, error) {
-	docs, err := r.Docs.Documents(ctx, kindGroup)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]group.Group, len(docs))
-	for i, d := range docs {
-		if err := json.Unmarshal(d.Body, &list[i]); err != nil {
-			return nil, fmt.Errorf("read group %s: %w", d.Key, err)
-		}
-	}
-	return list, nil
+	return state.ReadBodies[group.Group](ctx, r.Docs, kindGroup)
 }
 
-// Add stores a new group.
+// Add stores a new group. Its epoch is higher than those of a group that had its name before, as clients that remember a higher one would not follow it.
 func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
+	var last uint64
+	if _, err := state.ReadBody(ctx, r.Docs, kindEpoch, g.Name, &last); err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	journals, err := r.Journals(ctx, g.Name)
+	if err != nil {
+		return err
+	}
+	for _, j := range journals {
+		last = max(last, j.Epoch)
+	}
+	if last > 0 {
+		g.Epoch = max(g.Epoch, last+1)
+	}
 	if err := r.write(ctx, kindGroup, g.Name, 0, g); errors.Is(err, state.ErrConflict) {
 		return fault.New(fault.Failed, "risso group remove takes it away", fmt.Errorf("%s: %w", g.Name, ErrExists))
 	} else if err != nil {
@@ -137,6 +135,9 @@ func (r *Room) Change(ctx context.Context, name string, f func(*group.Group) err
 
 // Remove takes a group away, with how its servers are reached. Journals and receipts stay.
 func (r *Room) Remove(ctx context.Context, name string) error {
+	if err := r.remember(ctx, name); err != nil {
+		return err
+	}
 	for _, kind := range []string{kindGroup, kindAccess} {
 		d, err := r.Docs.Document(ctx, kind, name)
 		if errors.Is(err, state.ErrNotFound) && kind == kindAccess {
@@ -150,6 +151,19 @@ func (r *Room) Remove(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+// remember keeps the highest epoch of a group that is to be removed.
+func (r *Room) remember(ctx context.Context, name string) error {
+	g, err := r.Group(ctx, name)
+	if err != nil {
+		return err
+	}
+	d, err := r.Docs.Document(ctx, kindEpoch, name)
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	return r.write(ctx, kindEpoch, name, d.Version, max(g.Epoch, g.Lease.Epoch))
 }
 
 // Access reads how the servers of a group are reached.
@@ -180,22 +194,12 @@ func none(err error) error {
 
 // read reads a document into v.
 func (r *Room) read(ctx context.Context, kind, key string, v any) (version int64, err error) {
-	d, err := r.Docs.Document(ctx, kind, key)
-	if err != nil {
-		return 0, none(err)
-	}
-	if err := json.Unmarshal(d.Body, v); err != nil {
-		return 0, fmt.Errorf("read %s %s: %w", kind, key, err)
-	}
-	return d.Version, nil
+	version, err = state.ReadBody(ctx, r.Docs, kind, key, v)
+	return version, none(err)
 }
 
 // write writes v over a version.
 func (r *Room) write(ctx context.Context, kind, key string, version int64, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = r.Docs.PutDocument(ctx, state.Document{Kind: kind, Key: key, Version: version, By: r.Who, Body: body, Changed: time.Now()})
+	_, err := state.WriteBody(ctx, r.Docs, r.Who, kind, key, version, v)
 	return err
 }

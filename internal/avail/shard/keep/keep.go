@@ -4,10 +4,8 @@ package keep
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rissodb/risso/internal/avail/shard"
 	"github.com/rissodb/risso/internal/fault"
@@ -15,12 +13,7 @@ import (
 )
 
 // Documents is where they are kept.
-type Documents interface {
-	PutDocument(ctx context.Context, d state.Document) (state.Document, error)
-	Document(ctx context.Context, kind, key string) (state.Document, error)
-	Documents(ctx context.Context, kind string) ([]state.Document, error)
-	DropDocument(ctx context.Context, kind, key string, version int64) error
-}
+type Documents = state.Documents
 
 // The kinds of documents.
 const (
@@ -49,32 +42,17 @@ func (r *Room) Map(ctx context.Context, name string) (*shard.Map, error) {
 }
 
 func (r *Room) read(ctx context.Context, name string) (*shard.Map, int64, error) {
-	d, err := r.Docs.Document(ctx, kindMap, name)
-	if errors.Is(err, state.ErrNotFound) {
-		return nil, 0, fault.New(fault.Failed, "risso shard list shows those that there are", fmt.Errorf("%s: %w", name, ErrNone))
-	} else if err != nil {
-		return nil, 0, err
-	}
 	m := new(shard.Map)
-	if err := json.Unmarshal(d.Body, m); err != nil {
-		return nil, 0, fmt.Errorf("read map %s: %w", name, err)
+	version, err := state.ReadBody(ctx, r.Docs, kindMap, name, m)
+	if errors.Is(err, state.ErrNotFound) {
+		err = fault.New(fault.Failed, "risso shard list shows those that there are", fmt.Errorf("%s: %w", name, ErrNone))
 	}
-	return m, d.Version, nil
+	return m, version, err
 }
 
 // Maps reads all, by name.
 func (r *Room) Maps(ctx context.Context) ([]shard.Map, error) {
-	docs, err := r.Docs.Documents(ctx, kindMap)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]shard.Map, len(docs))
-	for i, d := range docs {
-		if err := json.Unmarshal(d.Body, &list[i]); err != nil {
-			return nil, fmt.Errorf("read map %s: %w", d.Key, err)
-		}
-	}
-	return list, nil
+	return state.ReadBodies[shard.Map](ctx, r.Docs, kindMap)
 }
 
 // Add stores a new map.
@@ -138,15 +116,11 @@ func (r *Room) still(ctx context.Context, name string) error {
 
 // write writes v over a version. It wraps ErrOther if another one is there.
 func (r *Room) write(ctx context.Context, kind, key string, version int64, v any) (int64, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return 0, err
-	}
-	d, err := r.Docs.PutDocument(ctx, state.Document{Kind: kind, Key: key, Version: version, By: r.Who, Body: body, Changed: time.Now()})
+	version, err := state.WriteBody(ctx, r.Docs, r.Who, kind, key, version, v)
 	if errors.Is(err, state.ErrConflict) {
 		err = fmt.Errorf("%s: %w", key, errors.Join(ErrOther, err))
 	}
-	return d.Version, err
+	return version, err
 }
 
 // Journal is the journal of a move, as it is kept: one for each map, the last one.
@@ -179,10 +153,7 @@ func (r *Room) Last(ctx context.Context, name string) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{room: r, version: d.Version}
-	if err := json.Unmarshal(d.Body, &j.Move); err != nil {
-		return nil, fmt.Errorf("read the journal of map %s: %w", name, err)
-	}
-	return j, nil
+	return j, d.Decode(&j.Move)
 }
 
 // Save writes it down: it is on disk, and agreed on, when Save returns. Another process that went on with the move makes it fail.

@@ -205,10 +205,20 @@ var settings = []string{"server_uuid", "server_id", "report_host", "report_port"
 	"slave_preserve_commit_order", "replica_preserve_commit_order", "relay_log_recovery", "slave_skip_errors", "replica_skip_errors", "slave_exec_mode", "replica_exec_mode",
 	"max_connections", "sync_binlog", "auto_increment_increment", "auto_increment_offset", "innodb_flush_log_at_trx_commit", "wsrep_on", "wsrep_cluster_name", "group_replication_group_name", "group_replication_single_primary_mode"}
 
+// alike are settings in which a server that takes the place of another one is to be like it.
+var alike = []string{"sql_mode", "lower_case_table_names", "max_allowed_packet", "time_zone", "system_time_zone", "character_set_server", "collation_server", "event_scheduler",
+	"default_storage_engine", "explicit_defaults_for_timestamp", "max_connections", "sync_binlog", "innodb_flush_log_at_trx_commit"}
+
 func (r *reader) settings(ctx context.Context) error {
-	v, err := read.Variables(ctx, r.c, settings)
+	v, err := read.Variables(ctx, r.c, append(slices.Clone(settings), alike...))
 	if err != nil {
 		return err
+	}
+	r.f.Settings = map[string]string{}
+	for _, name := range alike {
+		if value, ok := v[name]; ok {
+			r.f.Settings[name] = value
+		}
 	}
 	r.vars = map[string]string{}
 	for name, value := range v {

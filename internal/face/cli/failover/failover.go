@@ -143,6 +143,9 @@ func (c *command) switchover(ctx context.Context, cr *carry.Carrier, a carry.Ask
 	out := c.told().Out
 	fmt.Fprintf(out, "%s: from %s to %s\n", c.Group, oneline.Of(p.Old), oneline.Of(p.Choice.Winner))
 	screen.Steps(out, p.Plan)
+	for _, n := range p.Notes {
+		fmt.Fprintln(out, oneline.Of(n))
+	}
 	ans := Answer{Group: c.Group, DryRun: c.dryRun, Old: p.Old, New: p.Choice.Winner, Plan: p.Plan.Words(), Choice: p.Choice}
 	if c.dryRun {
 		return c.answer(ans, nil, nil)
@@ -192,6 +195,9 @@ func (c *command) answer(a Answer, j *failover.Journal, err error) error {
 		a.Journal, a.New = j, j.New
 		if j.Receipt != nil && err == nil {
 			fmt.Fprintf(out, "%s is the primary of %s, epoch %d\n%s\n", oneline.Of(j.New), j.Group, j.Epoch, oneline.Of(j.Receipt.Words))
+			for _, line := range j.Receipt.More() {
+				fmt.Fprintln(out, oneline.Of(line))
+			}
 			if j.Receipt.Outage > 0 {
 				fmt.Fprintf(out, "nobody took writes for %s\n", digits.Span(j.Receipt.Outage))
 			}

@@ -37,6 +37,15 @@ func (f *Logs) Bind(cmd *cobra.Command) {
 	f.bindSeries(fl, "with --from: ")
 }
 
+// BindMirror adds the flags to a command that reads logs of a server that it knows, from a mirror or, as arguments, files.
+func (f *Logs) BindMirror(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
+	f.BindDir(fl, "dir")
+	fl.StringVar(&f.Identity, "identity", "", "with --from: file with the age identity that opens an encrypted repository")
+	f.bindSeries(fl, "with --from: ")
+}
+
 // BindBeside adds the flags to a command whose --from and --dsn are of something else.
 func (f *Logs) BindBeside(cmd *cobra.Command) {
 	fl := cmd.Flags()

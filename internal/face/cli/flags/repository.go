@@ -3,8 +3,6 @@ package flags
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -38,19 +36,7 @@ func (f Source) Open(ctx context.Context) (*repo.Repo, func(), error) {
 		return nil, nil, err
 	}
 	keys.Policy, keys.Signer = f.Policy, f.Signer
-	store, err := blob.Open(ctx, f.From, blob.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := repo.OpenWith(ctx, repo.On(store), keys)
-	if err != nil {
-		store.Close()
-		if errors.Is(err, repo.ErrNoKey) {
-			return nil, nil, fault.New(fault.Failed, "nothing was changed", fmt.Errorf("%s: %w", places.Words(f.From), err))
-		}
-		return nil, nil, places.Failure(ctx, f.From, err)
-	}
-	return r, func() { store.Close() }, nil
+	return places.Open(ctx, f.From, keys)
 }
 
 // Encrypt say whom a repository is encrypted to.

@@ -52,18 +52,15 @@ func newSetWeight(s screen.Streams) *cobra.Command {
 	return changing(s, "set-weight GROUP MEMBER WEIGHT", "Give a member a share of the reads",
 		"A member gets reads in proportion to its weight; with 0 it gets none.", "  risso group set-weight shop db2 0.5",
 		func(value string) error {
-			if w, err := strconv.ParseFloat(value, 64); err != nil || !(w >= 0 && w <= 1000) {
-				return fault.Usagef("%q is no weight: a number from 0 to 1000", value)
+			w, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return fault.Usagef("%q is no weight: it is no number", value)
 			}
-			return nil
+			return group.CheckWeight(w)
 		},
 		func(g *group.Group, member, value string) error {
-			i := g.Find(member)
-			if i < 0 {
-				return fault.New(fault.Failed, "risso group show "+g.Name, group.ErrNone)
-			}
-			g.Members[i].Weight, _ = strconv.ParseFloat(value, 64) // it was checked
-			return nil
+			w, _ := strconv.ParseFloat(value, 64) // it was checked
+			return g.SetWeight(member, w)
 		})
 }
 

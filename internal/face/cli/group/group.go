@@ -45,7 +45,7 @@ with the accounts by which their servers are reached.`,
   risso group show shop
   risso group set-status shop db2 SPARE`,
 	}
-	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s), newPromote(s), newDemote(s))
+	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s), newPromote(s), newDemote(s), newRebuild(s), newRebuilds(s))
 	return cmd
 }
 
@@ -70,6 +70,8 @@ type create struct {
 	semiSync        bool
 	lossless        bool
 	manual          bool
+	noRow           bool
+	rebuild         bool
 	about           string
 	pause, patience time.Duration
 	agents          time.Duration
@@ -104,6 +106,8 @@ another one (its password is read from --replication-password-file).
 	fl.BoolVar(&c.semiSync, "semi-sync", false, "each new primary waits for an acknowledgement of a replica before a commit is acknowledged")
 	fl.BoolVar(&c.lossless, "lossless", false, "refuse a failover that is known to lose transactions")
 	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
+	fl.BoolVar(&c.noRow, "no-row", false, "write no row (into the schema risso) by which a promotion is verified")
+	fl.BoolVar(&c.rebuild, "rebuild", false, rebuildHelp)
 	fl.StringVar(&c.about, "about", "", "what it is, in your words")
 	c.patience = carry.DefaultLimits().Look
 	fl.IntVar(&c.agentPort, "agent-port", 0, "port of the agents on the members' hosts, which take orders to fence; 0: none is asked")
@@ -149,16 +153,19 @@ func (c *create) run(ctx context.Context, name string) error {
 	search.Alone = true
 	t := search.Discover(ctx, starts)
 	now := time.Now().UTC()
+	reached, addresses := map[string]mysql.Target{}, map[string]string{}
+	for i, w := range list {
+		reached[w.Instance.Name], addresses[w.Instance.Name] = targets[i], targets[i].Address()
+	}
+	if no := failover.Twice(t, addresses); len(no) > 0 {
+		return repoint.Refused("group "+name, refusals(no))
+	}
 	members, no := failover.Members(t, now)
 	if len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}
-	reached := map[string]mysql.Target{}
-	for i, w := range list {
-		reached[w.Instance.Name] = targets[i]
-	}
 	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Agents: c.agents, AgentPort: c.agentPort}}
+		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Rebuild: c.rebuild, Agents: c.agents, AgentPort: c.agentPort, Unwritten: c.noRow}}
 	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}
@@ -199,7 +206,14 @@ func (c *command) tell(list []group.Group) error {
 		fmt.Fprintf(c.Out, "%s: epoch %d%s\n", g.Name, g.Epoch, words(g))
 		w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 		for _, m := range g.Members {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", oneline.Of(m.Name), oneline.Of(m.Address), m.Status, m.Rule, oneline.Of(m.Fault))
+			fault := m.Fault
+			if words := m.Rebuild.Words(time.Now()); words != "" {
+				fault += "; " + words
+			}
+			if m.Rebuild.Running(time.Now()) && m.Rebuild.Stage != "" {
+				fault += ": " + m.Rebuild.Stage
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", oneline.Of(m.Name), oneline.Of(m.Address), m.Status, m.Rule, oneline.Of(fault))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -208,6 +222,9 @@ func (c *command) tell(list []group.Group) error {
 	return nil
 }
 
+// rebuildHelp is what the flag is for, of all commands that have it.
+const rebuildHelp = "risso serve --failover auto rebuilds a member that has transactions of its own, once they are written down"
+
 func words(g group.Group) string {
 	out := ""
 	if !g.Active {
@@ -215,6 +232,9 @@ func words(g group.Group) string {
 	}
 	if !g.Policy.Automatic {
 		out += ", failed over by hand only"
+	}
+	if g.Policy.Rebuild {
+		out += ", members with transactions of their own are rebuilt"
 	}
 	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
 		out += ", being changed by " + g.Lease.Holder

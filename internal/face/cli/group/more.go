@@ -92,8 +92,15 @@ func changesGroup(s screen.Streams, use, short, long, example string, do func(g 
 }
 
 func newActivate(s screen.Streams) *cobra.Command {
-	return changesGroup(s, "activate", "Let risso serve watch a group", "risso serve watches the group, tells clients where they go, and fails it over if that was asked for.",
-		"  risso group activate shop", func(g *group.Group) { g.Active = true })
+	rebuild, cmd := false, (*cobra.Command)(nil)
+	cmd = changesGroup(s, "activate", "Let risso serve watch a group", "risso serve watches the group, tells clients where they go, and fails it over if that was asked for.",
+		"  risso group activate shop\n  risso group activate shop --rebuild", func(g *group.Group) {
+			if g.Active = true; cmd.Flags().Changed("rebuild") {
+				g.Policy.Rebuild = rebuild
+			}
+		})
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, rebuildHelp+"; --rebuild=false: no more (default: as it was)")
+	return cmd
 }
 
 func newDeactivate(s screen.Streams) *cobra.Command {

@@ -58,6 +58,9 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 	do, how := cr.Switchover, "switchover"
 	if !f.Alive {
 		do, how = cr.Failover, "failover"
+		if err := f.Refused(); err != nil {
+			return err
+		}
 	}
 	to := a.To
 	if to == "" {
@@ -72,7 +75,9 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 		return err
 	}
 	if j != nil && j.Receipt != nil && c.output != "json" {
-		fmt.Fprintln(c.Out, oneline.Of(j.Receipt.Words))
+		for _, line := range append([]string{j.Receipt.Words}, j.Receipt.More()...) {
+			fmt.Fprintln(c.Out, oneline.Of(line))
+		}
 	}
 	return c.shown(ctx, r, a.Group)
 }

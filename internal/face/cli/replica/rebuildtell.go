@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +10,14 @@ import (
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
+	worker "github.com/rissodb/risso/internal/serve/rebuild"
 )
 
 // RebuildAnswer is what is to be done to a replica that is rebuilt, and was.
@@ -43,28 +44,29 @@ type RebuildAnswer struct {
 }
 
 // tell shows what will be done.
-func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
+func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild) {
 	out := c.told().Out
 	a := &c.answer
-	a.DryRun, a.Replica, a.Source, a.From, a.GoesOn = c.dryRun, b.Replica.Name, b.Source.Name, c.from, b.Goes
+	a.Because = c.job.Because
+	a.DryRun, a.Replica, a.Source, a.From, a.GoesOn = c.dryRun, b.Replica.Name, b.Source.Name, c.job.From, b.Goes
 	a.Loses, a.Notes, a.Plan = append([]string{}, b.Loses...), append([]string{}, b.Notes...), b.Plan.Words()
-	a.Tables, a.Rows, a.Bytes = int64(c.planned.Tables), c.planned.Rows, c.planned.Bytes
+	a.Tables, a.Rows, a.Bytes = int64(c.job.Planned.Tables), c.job.Planned.Rows, c.job.Planned.Bytes
 	what := a.From
 	switch {
-	case c.donor == nil:
-		what = c.q.Copy.Words
-	case c.clones:
-		what = "a clone of " + c.donor.Name
+	case c.job.Donor == nil:
+		what = c.job.Question.Copy.Words
+	case c.job.Clones():
+		what = "a clone of " + c.job.Donor.Name
 	}
 	fmt.Fprintf(out, "%s, which replicates from %s, is rebuilt from %s: %s\n", oneline.Of(a.Replica), oneline.Of(a.Source), oneline.Of(what), oneline.Of(a.Because))
-	if left := c.q.Left; b.Goes != "" {
+	if left := c.job.Question.Left; b.Goes != "" {
 		a.Tables, a.Rows, a.Bytes = left.Copy.Tables, left.Copy.Rows, left.Copy.Bytes
 		fmt.Fprintln(out, "  goes on with what an earlier run has:", oneline.Of(b.Goes))
-	} else if c.q.Copy != nil {
-		a.Tables, a.Rows, a.Bytes = c.q.Copy.Tables, c.q.Copy.Rows, c.q.Copy.Bytes
+	} else if c.job.Question.Copy != nil {
+		a.Tables, a.Rows, a.Bytes = c.job.Question.Copy.Tables, c.job.Question.Copy.Rows, c.job.Question.Copy.Bytes
 		fmt.Fprintf(out, "  size: %s, %s, %s\n", digits.Counted(a.Tables, "table"), digits.Roughly(a.Rows, "row"), digits.Bytes(a.Bytes))
 	} else {
-		fmt.Fprintln(out, "  size:", sizeWords(c.planned))
+		fmt.Fprintln(out, "  size:", sizeWords(c.job.Planned))
 	}
 	if a.Lasts = c.r.RebuildLasts(a.Bytes); a.Lasts != "" {
 		fmt.Fprintln(out, "  lasts about", a.Lasts, "at the speed of an earlier rebuild here")
@@ -75,16 +77,16 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 		fmt.Fprintln(out, "  lost:", oneline.Of(l))
 	}
 	c.own(ctx, b, out)
-	if c.clones {
-		a.Notes = append(a.Notes, cloneNotes(a.Replica, c.donor.Name, b.Channel.Filter)...)
+	if c.job.Clones() {
+		a.Notes = append(a.Notes, worker.CloneNotes(a.Replica, c.job.Donor.Name, b.Channel.Filter)...)
 	} else {
 		a.Notes = append(a.Notes, "accounts become those of the copy; the one by which "+a.Replica+" is asked, and those that the copy has not, stay as they are")
 	}
-	if c.donor != nil && !c.clones {
-		a.Notes = append(a.Notes, "the copy lies unencrypted in "+f.dir+", which only this account can read, until the end")
+	if c.job.Donor != nil && !c.job.Clones() {
+		a.Notes = append(a.Notes, "the copy lies unencrypted in "+c.job.Folder()+", which only this account can read, until the end")
 	}
-	if !c.clones {
-		a.Notes = append(a.Notes, c.planned.Notes...)
+	if !c.job.Clones() {
+		a.Notes = append(a.Notes, c.job.Planned.Notes...)
 	}
 	for _, note := range a.Notes {
 		fmt.Fprintln(out, "  note:", oneline.Of(note))
@@ -101,7 +103,7 @@ func (c *rebuild) tell(ctx context.Context, b *repoint.Rebuild, f *copier) {
 
 // own says what the replica's own transactions changed.
 func (c *rebuild) own(ctx context.Context, b *repoint.Rebuild, out io.Writer) {
-	if c.q.Left != nil && c.q.Left.Cleared {
+	if c.job.Question.Left != nil && c.job.Question.Left.Cleared {
 		return
 	}
 	v, err := c.errant(ctx, b)
@@ -136,16 +138,16 @@ func (c *rebuild) own(ctx context.Context, b *repoint.Rebuild, out io.Writer) {
 // errant compares the replica, which is read first, with its source.
 func (c *rebuild) errant(ctx context.Context, b *repoint.Rebuild) (v errant.Verdict, err error) {
 	var q errant.Question
-	if q.Replica, err = reading(ctx, b.Replica.Name, c.targetOf(&b.Replica)); err != nil {
+	if q.Replica, err = reading(ctx, b.Replica.Name, c.job.TargetOf(&b.Replica)); err != nil {
 		return v, err
 	}
-	source, err := reading(ctx, b.Source.Name, c.targetOf(&b.Source))
+	source, err := reading(ctx, b.Source.Name, c.job.TargetOf(&b.Source))
 	if err != nil {
 		return v, err
 	}
 	q.Source = &source
 	if v, err = errant.Judge(q); err == nil {
-		errant.Describe(ctx, &v, flags.ErrantLogs{Server: c.targetOf(&b.Replica)})
+		errant.Describe(ctx, &v, flags.ErrantLogs{Server: c.job.TargetOf(&b.Replica)})
 	}
 	return v, err
 }
@@ -159,9 +161,6 @@ func reading(ctx context.Context, name string, t mysql.Target) (errant.Reading, 
 	return errant.Read(ctx, name, conn)
 }
 
-// sampled is how many tables are compared at most if not all are.
-const sampled = 20
-
 // verify compares the replica with its source, and says what came of it.
 func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild) error {
 	out := c.told().Out
@@ -171,23 +170,9 @@ func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild) error {
 	}
 	line := screen.NewProgress(c.Err)
 	defer line.End()
-	o := checksum.Options{Primary: c.targetOf(&b.Source), Others: []mysql.Target{c.targetOf(&b.Replica)}, Replicas: true, Threads: c.threads, Patience: c.wait,
-		Progress: func(p checksum.Progress) {
-			line.Show(func(float64) string { return fmt.Sprintf("comparing %s, %s", p.Table, digits.Roughly(p.Rows, "row")) })
-		}}
-	if c.compare == "sample" {
-		var err error
-		if o.Tables, err = sampleOf(ctx, o.Primary); err != nil {
-			return err
-		}
-	}
-	var list []checksum.Table
-	o.Each = func(t checksum.Table) {
-		if t.Verdict() != checksum.Equal {
-			list = append(list, t)
-		}
-	}
-	res, err := checksum.Compare(ctx, o)
+	res, list, err := c.job.Compare(ctx, &b.Source, &b.Replica, c.compare == "sample", func(p checksum.Progress) {
+		line.Show(func(float64) string { return fmt.Sprintf("comparing %s, %s", p.Table, digits.Roughly(p.Rows, "row")) })
+	})
 	line.End()
 	if errors.Is(err, checksum.ErrNothing) && len(res.Unseen) == 0 {
 		c.answer.Verdict = "there is no table to compare"
@@ -200,16 +185,7 @@ func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild) error {
 	}
 	res.List = list
 	c.answer.Compare = &res
-	verdict := fmt.Sprintf("%s of %s compared with %s, %s: %d equal", digits.Counted(res.Tables, "table"), b.Replica.Name, b.Source.Name, digits.Roughly(res.Rows, "row"), res.Counts.Equal)
-	n := res.Counts
-	for _, w := range []struct {
-		n    int64
-		what string
-	}{{n.Differ, "differ"}, {n.Open, "could not be told"}, {n.Filtered, "left out by its filters"}, {n.Definitions, "definitions differ"}, {n.Undefined, "definitions could not be compared"}} {
-		if w.n > 0 {
-			verdict += fmt.Sprintf(", %d %s", w.n, w.what)
-		}
-	}
+	verdict, n := worker.Compared(b.Source.Name, b.Replica.Name, res), res.Counts
 	c.answer.Verdict = verdict
 	fmt.Fprintln(out, oneline.Of(verdict))
 	for _, t := range list {
@@ -230,22 +206,7 @@ func (c *rebuild) verify(ctx context.Context, b *repoint.Rebuild) error {
 	return nil
 }
 
-// sampleOf are some tables of a server, evenly chosen by their names.
-func sampleOf(ctx context.Context, source mysql.Target) (names []string, err error) {
-	conn, err := mysql.Connect(ctx, source, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	const all = "SELECT /* risso: which tables are there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2"
-	var list []string
-	err = conn.Query(ctx, all, func(row []sqldriver.Value) error {
-		list = append(list, mysql.Quote(mysql.Text(row[0]))+"."+mysql.Quote(mysql.Text(row[1])))
-		return nil
-	})
-	every := max(1, (len(list)+sampled-1)/sampled)
-	for i := 0; i < len(list); i += every {
-		names = append(names, list[i])
-	}
-	return names, err
+// sizeWords is how much there is, as the server estimates it.
+func sizeWords(p dump.Plan) string {
+	return fmt.Sprintf("%s, %s, %s by the server's estimate", digits.Counted(int64(p.Tables), "table"), digits.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes))
 }

@@ -4,13 +4,18 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/rissodb/risso/internal/fault"
 )
 
 // Agreed asks whether to go on with what was shown, unless --yes says so. Else the error says that nothing was done.
+//
+// From then on something is changed: a pipe that is closed, as by "| head", does not end that in its midst.
 func Agreed(s Streams, yes bool) error {
+	signal.Ignore(syscall.SIGPIPE)
 	if yes {
 		return nil
 	}

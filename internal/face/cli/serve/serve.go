@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/serve"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/serve/failover"
+	"github.com/rissodb/risso/internal/store/agree"
 	"github.com/rissodb/risso/ui"
 )
 
@@ -87,6 +88,15 @@ func bindStatements(f *config.Statements, cmd *cobra.Command) {
 	fl.BoolVar(&f.Redact, "redact", false, "hide literal values in samples and plans before they are stored")
 }
 
+// hand changes groups for those who ask over HTTP.
+func hand(p serve.Parts) *failover.Hand {
+	h := &failover.Hand{Docs: p.Facts, Limits: carry.DefaultLimits(), Hooks: p.Publishing.Hooks(), Desk: p.Groups, Logger: p.Logger}
+	if n, ok := p.Lead.(*agree.Node); ok {
+		h.Others = n.Overview
+	}
+	return h
+}
+
 // run keeps the daemon running, with the page and the API as its face.
 func run(ctx context.Context, s screen.Streams, f config.Flags) error {
 	page, err := fs.Sub(ui.Dist, "dist")
@@ -94,7 +104,7 @@ func run(ctx context.Context, s screen.Streams, f config.Flags) error {
 		return fmt.Errorf("open the page: %w", err)
 	}
 	return serve.Run(ctx, s.Err, f, func(ctx context.Context, ln net.Listener, p serve.Parts) error {
-		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Sizes: p.Sizes, Advice: p.Advice, Topology: p.Topology, Groups: &failover.Hand{Docs: p.Facts, Limits: carry.DefaultLimits(), Hooks: p.Publishing.Hooks(), Logger: p.Logger}, Rules: p.Rules.Now, Health: p.Health.Under("/health/"), Views: p.Views, Shards: &shards.Room{Docs: p.Facts, Who: "risso serve"}, Clients: p.Publishing.Desk(), Page: page, Version: release.Version(),
+		handler := web.New(web.Options{Numbers: p.Numbers, PromQL: p.PromQL, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Alerts: p.Alerts, Incidents: p.Incidents, Sizes: p.Sizes, Advice: p.Advice, Topology: p.Topology, Groups: hand(p), Rules: p.Rules.Now, Health: p.Health.Under("/health/"), Views: p.Views, Shards: &shards.Room{Docs: p.Facts, Who: "risso serve"}, Clients: p.Publishing.Desk(), Page: page, Version: release.Version(),
 			Statements: web.Statements{Store: p.Statements, Missing: p.Missing, Sources: p.Sources},
 			Open:       p.Settings.Open, Hosts: p.Settings.Hosts, Limits: p.Settings.Limits, Did: p.Did, Logger: p.Logger})
 		return web.Serve(ctx, ln, handler, p.Settings.Limits, p.Logger)

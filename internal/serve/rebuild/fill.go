@@ -1,4 +1,4 @@
-package replica
+package rebuild
 
 import (
 	"context"
@@ -14,8 +14,6 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -30,7 +28,7 @@ type copier struct {
 	threads     int
 	logs        bool // the replica writes a binary log
 	gate        dump.Gate
-	line        *screen.Progress
+	line        Line
 	say         func(string)
 }
 
@@ -81,7 +79,7 @@ func (c *copier) Fetch(ctx context.Context) (repoint.Copy, error) {
 
 // copyOf is a backup as what a replica is filled with.
 func copyOf(h repo.Header, words string) repoint.Copy {
-	return repoint.Copy{ID: h.ID, Words: words + " as it was at " + screen.Clock(h.Moment()), Time: h.Moment(), GTIDs: strings.ReplaceAll(h.Position.GTIDSet, "\n", ""), Log: h.Position.File, Pos: h.Position.Offset,
+	return repoint.Copy{ID: h.ID, Words: words + " as it was at " + clock(h.Moment()), Time: h.Moment(), GTIDs: strings.ReplaceAll(h.Position.GTIDSet, "\n", ""), Log: h.Position.File, Pos: h.Position.Offset,
 		Tables: h.Tables, Rows: h.Rows, Bytes: h.Bytes}
 }
 
@@ -281,9 +279,4 @@ func (c *copier) Remove() error {
 		return fmt.Errorf("remove the copy: %w", err)
 	}
 	return nil
-}
-
-// sizeWords is how much there is, as the server estimates it.
-func sizeWords(p dump.Plan) string {
-	return fmt.Sprintf("%s, %s, %s by the server's estimate", digits.Counted(int64(p.Tables), "table"), digits.Roughly(p.Rows, "row"), digits.Bytes(p.Bytes))
 }

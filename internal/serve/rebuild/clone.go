@@ -1,6 +1,7 @@
-package replica
+package rebuild
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// fromClone is what --from begins with if a server is to be copied by CLONE.
-const fromClone = "clone"
+// FromClone is what From begins with if a server is to be copied by CLONE.
+const FromClone = "clone"
 
 // passwordVariable names the password of the channel to a run that goes on after the one that knew it was killed: no journal has it.
 const passwordVariable = "RISSO_REPLICATION_PASSWORD"
@@ -39,6 +40,7 @@ type cloner struct {
 	wait     time.Duration
 	started  int64 // when the replica was started, before that
 	kept     *repoint.Copy
+	password string // of the channel, if the caller knows it
 }
 
 // Fetches is a step of a plan.
@@ -48,7 +50,7 @@ func (c *cloner) Fetches() change.Step {
 
 // Fetch prepares the donor, and reads what CLONE does not keep.
 func (c *cloner) Fetch(ctx context.Context) (repoint.Copy, error) {
-	copied := repoint.Copy{ID: fromClone, Words: "a clone of " + c.from, Time: time.Now().UTC()}
+	copied := repoint.Copy{ID: FromClone, Words: "a clone of " + c.from, Time: time.Now().UTC()}
 	node, err := mysql.Connect(ctx, c.node, nil)
 	if err != nil {
 		return copied, err
@@ -73,7 +75,7 @@ func (c *cloner) Fetch(ctx context.Context) (repoint.Copy, error) {
 
 // install makes sure of the plug-in, and says whether it was not there.
 func install(ctx context.Context, conn *mysql.Conn) (fresh bool, err error) {
-	state, err := read.PluginState(ctx, conn, fromClone)
+	state, err := read.PluginState(ctx, conn, FromClone)
 	switch {
 	case err != nil || state == "ACTIVE":
 		return false, err
@@ -217,7 +219,7 @@ func (c *cloner) ended(ctx context.Context) (out mysql.ClonedTo, done bool, err 
 func (c *cloner) restoreChannel(ctx context.Context, copied *repoint.Copy) error {
 	set := c.settings
 	if copied.Settings != nil && !set.HasPassword() {
-		set = copied.Settings.WithPassword(os.Getenv(passwordVariable))
+		set = copied.Settings.WithPassword(cmp.Or(os.Getenv(passwordVariable), c.password))
 		if !set.HasPassword() {
 			return fault.New(fault.Failed, passwordVariable+"=… in the environment", fmt.Errorf("the password of %s, by which %s follows its source, is not known any more, as the run that knew it ended", mysql.Literal(set.User), c.name))
 		}
@@ -275,7 +277,7 @@ func (c *cloner) sameFilter(now string) error {
 }
 
 func uninstall(ctx context.Context, conn *mysql.Conn) error {
-	state, err := read.PluginState(ctx, conn, fromClone)
+	state, err := read.PluginState(ctx, conn, FromClone)
 	if err != nil || state == "" {
 		return err
 	}
@@ -301,15 +303,15 @@ func (c *cloner) Remove() error {
 }
 
 // cloner finds out whether CLONE will do.
-func (c *rebuild) cloner(ctx context.Context, f *copier, v repoint.RebuildVerdict) (*cloner, error) {
-	t := c.q.Topology
-	d, n := &t.Nodes[c.q.Donor], &t.Nodes[c.q.Replica]
+func (j *Job) cloner(ctx context.Context, f *copier, v repoint.RebuildVerdict) (*cloner, error) {
+	t := j.Question.Topology
+	d, n := &t.Nodes[j.Question.Donor], &t.Nodes[j.Question.Replica]
 	var no []repoint.Refusal
 	refuse := func(code, remedy, format string, args ...any) {
 		no = append(no, repoint.Refusal{Code: code, Trouble: fleet.Trouble{What: code, Why: fmt.Sprintf(format, args...), Remedy: remedy}})
 	}
-	k := &cloner{copier: f, channel: v.Channel.Name, source: v.Channel.Source, filter: v.Channel.Filter, wait: c.wait}
-	host, port, err := net.SplitHostPort(c.q.DonorAddress())
+	k := &cloner{copier: f, channel: v.Channel.Name, source: v.Channel.Source, filter: v.Channel.Filter, wait: j.Repointer.Wait, password: j.Password}
+	host, port, err := net.SplitHostPort(j.Question.DonorAddress())
 	if err == nil {
 		k.host = host
 		k.port, err = strconv.Atoi(port)
@@ -344,7 +346,7 @@ func (c *rebuild) cloner(ctx context.Context, f *copier, v repoint.RebuildVerdic
 	if events != "0" {
 		refuse("events", "take a replica as donor: --from clone=NAME; or --from "+d.Name, "CLONE would bring %s events of %s that are switched on, and run there as well", events, d.Name)
 	}
-	state, err := read.PluginState(ctx, conn, fromClone)
+	state, err := read.PluginState(ctx, conn, FromClone)
 	if err != nil {
 		return nil, err
 	}
@@ -361,14 +363,14 @@ func (c *rebuild) cloner(ctx context.Context, f *copier, v repoint.RebuildVerdic
 	if len(no) > 0 {
 		return nil, repoint.Refused("rebuild "+n.Name, no)
 	}
-	if left := c.q.Left; left != nil && left.Copy != nil {
+	if left := j.Question.Left; left != nil && left.Copy != nil {
 		k.kept = left.Copy
 	}
 	return k, nil
 }
 
-// cloneNotes are what CLONE does not do as a copy of rows does.
-func cloneNotes(name, donor, filter string) []string {
+// CloneNotes are what CLONE does not do as a copy of rows does.
+func CloneNotes(name, donor, filter string) []string {
 	list := []string{"accounts, and all else in the schema mysql, are those of " + donor + " afterwards: " + name + " is asked by the same account then",
 		name + " restarts: what was set by SET GLOBAL, and not written down, is gone; server_uuid, the option file and what SET PERSIST wrote stay"}
 	if filter != "" {

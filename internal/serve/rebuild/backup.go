@@ -1,4 +1,4 @@
-package replica
+package rebuild
 
 import (
 	"context"
@@ -16,26 +16,26 @@ import (
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/face/cli/flags"
-	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// fromBackup is what --from has for a backup of a repository.
-const fromBackup = "backup"
+// FromBackup is what From is for a backup of a repository.
+const FromBackup = "backup"
 
-// repository are the flags that name one.
-type repository struct {
-	place, backup, identity string
+// Repository is where a backup comes from.
+type Repository struct {
+	Place    string
+	Backup   string // its ID; "": the newest that a drill has proven
+	Identity string // file with the age identity that opens it
 	places.Trust
 }
 
 // restorer fills a replica with a backup, and rolls it forward by mirrored binary logs where those of its source no longer lead on from it.
 type restorer struct {
 	*copier
-	f      repository
+	f      Repository
 	repo   *repo.Repo
 	header repo.Header
 	rolls  *mirror.Plan // nil: the source's binary logs lead on
@@ -44,7 +44,7 @@ type restorer struct {
 
 // Fetches is a step of a plan.
 func (r *restorer) Fetches() change.Step {
-	return change.Step{What: "read", Where: "backup " + r.header.ID + " in " + places.Words(r.f.place), Why: "nothing is copied before"}
+	return change.Step{What: "read", Where: "backup " + r.header.ID + " in " + places.Words(r.f.Place), Why: "nothing is copied before"}
 }
 
 // Fetch has nothing to fetch.
@@ -127,42 +127,42 @@ func (r *restorer) position(ctx context.Context, copied repoint.Copy) error {
 func (r *restorer) Remove() error { return nil }
 
 // restorer chooses the backup, and finds out how it goes on.
-func (c *rebuild) restorer(ctx context.Context, f *copier, v repoint.RebuildVerdict) (*restorer, func(), error) {
-	if c.repository.place == "" {
+func (j *Job) restorer(ctx context.Context, f *copier, v repoint.RebuildVerdict) (*restorer, func(), error) {
+	if j.Repository.Place == "" {
 		return nil, nil, fault.Usagef("--from backup: say in which repository: --repository PLACE")
 	}
-	said := screen.Says(c.Err)
-	policy, err := c.repository.Policy(c.repository.place, said)
+	said := j.Say
+	policy, err := j.Repository.Policy(j.Repository.Place, said)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &restorer{copier: f, f: c.repository}
+	r := &restorer{copier: f, f: j.Repository}
 	var done func()
-	if r.repo, done, err = (flags.Source{From: c.repository.place, Identity: c.repository.identity, Policy: policy}).Open(ctx); err != nil {
+	if r.repo, done, err = j.open(ctx, policy); err != nil {
 		return nil, nil, err
 	}
 	fail := func(err error) (*restorer, func(), error) { done(); return nil, nil, err }
-	if left := c.q.Left; c.backup == "" && left != nil && left.Copy != nil && left.From == fromBackup {
-		c.backup, c.answer.Because = left.Copy.ID, "the earlier run took it"
+	if left := j.Question.Left; j.Repository.Backup == "" && left != nil && left.Copy != nil && left.From == FromBackup {
+		j.Repository.Backup, j.Because = left.Copy.ID, "the earlier run took it"
 	}
-	if err := c.pick(ctx, r, v); err != nil {
+	if err := j.pick(ctx, r, v); err != nil {
 		return fail(err)
 	}
 	one := r.copied()
-	c.q.Copy = &one
-	if !slices.ContainsFunc(repoint.JudgeRebuild(c.q).Refused, func(x repoint.Refusal) bool { return x.Code == "purged" }) {
+	j.Question.Copy = &one
+	if !slices.ContainsFunc(repoint.JudgeRebuild(j.Question).Refused, func(x repoint.Refusal) bool { return x.Code == "purged" }) {
 		return r, done, nil
 	}
-	trust, err := c.repository.LogPolicy(c.repository.place, said)
+	trust, err := j.Repository.LogPolicy(j.Repository.Place, said)
 	if err != nil {
 		return fail(err)
 	}
-	place, closeLogs, err := places.OpenLogs(ctx, c.repository.place, c.repository.identity)
+	place, closeLogs, err := places.OpenLogs(ctx, j.Repository.Place, j.Repository.Identity)
 	if err != nil {
 		return fail(err)
 	}
 	all := func() { closeLogs(); done() }
-	p, err := mirror.PlanRoll(ctx, trust.Of(place), places.MirrorDir("", c.repository.place), r.header, binlog.RollOptions{Into: r.node, Leave: true})
+	p, err := mirror.PlanRoll(ctx, trust.Of(place), places.MirrorDir("", j.Repository.Place), r.header, binlog.RollOptions{Into: r.node, Leave: true})
 	if err != nil && !errors.Is(err, mirror.ErrNone) {
 		all()
 		return nil, nil, fmt.Errorf("backup %s is older than the binary logs of the source, and cannot be rolled forward: %w", r.header.ID, err)
@@ -170,13 +170,23 @@ func (c *rebuild) restorer(ctx context.Context, f *copier, v repoint.RebuildVerd
 	if err == nil {
 		r.rolls, one = &p, repoint.Copy{}
 		one = r.copied()
-		c.q.Copy = &one
+		j.Question.Copy = &one
 	}
 	return r, all, nil // if it is refused, PrepareRebuild says so
 }
 
+// open opens the repository.
+func (j *Job) open(ctx context.Context, policy repo.Policy) (*repo.Repo, func(), error) {
+	keys, err := places.Keys(nil, j.Repository.Identity)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys.Policy = policy
+	return places.Open(ctx, j.Repository.Place, keys)
+}
+
 // pick finds the newest backup that a drill has proven; or the one that was named, proven or not.
-func (c *rebuild) pick(ctx context.Context, r *restorer, v repoint.RebuildVerdict) error {
+func (j *Job) pick(ctx context.Context, r *restorer, v repoint.RebuildVerdict) error {
 	list, err := r.repo.Backups(ctx)
 	if err != nil {
 		return err
@@ -191,7 +201,7 @@ func (c *rebuild) pick(ctx context.Context, r *restorer, v repoint.RebuildVerdic
 	if err != nil {
 		return err
 	}
-	ids, err := c.identities(ctx, v)
+	ids, err := j.identities(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -199,8 +209,8 @@ func (c *rebuild) pick(ctx context.Context, r *restorer, v repoint.RebuildVerdic
 	h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool {
 		_, is := proven[h.ID]
 		fits := h.Kind == repo.Logical && len(h.Partial) == 0 && slices.Contains(ids, h.Server.Identity) && (h.Position.GTIDSet != "" || !v.Channel.GTID)
-		if c.backup != "" {
-			return h.ID == c.backup && fits
+		if j.Repository.Backup != "" {
+			return h.ID == j.Repository.Backup && fits
 		}
 		if fits && !is {
 			unproven++
@@ -208,37 +218,37 @@ func (c *rebuild) pick(ctx context.Context, r *restorer, v repoint.RebuildVerdic
 		return fits && is
 	})
 	switch {
-	case !ok && c.backup != "":
-		return fault.New(fault.Failed, "risso backup list shows them", fmt.Errorf("backup %s is not there, or is no whole logical backup of %s or its replicas", c.backup, c.q.Topology.Nodes[v.From].Name))
+	case !ok && j.Repository.Backup != "":
+		return fault.New(fault.Failed, "risso backup list shows them", fmt.Errorf("backup %s is not there, or is no whole logical backup of %s or its replicas", j.Repository.Backup, j.Question.Topology.Nodes[v.From].Name))
 	case !ok && unproven > 0:
-		return fault.New(fault.Failed, "risso drill --from "+fleet.ShellWord(c.repository.place)+" proves the newest; --backup ID takes one all the same",
-			fmt.Errorf("in %s %s, and none was proven by restoring it", places.Words(c.repository.place), digits.Plural(unproven, "backup fits", "backups fit")))
+		return fault.New(fault.Failed, "risso drill --from "+fleet.ShellWord(j.Repository.Place)+" proves the newest; --backup ID takes one all the same",
+			fmt.Errorf("in %s %s, and none was proven by restoring it", places.Words(j.Repository.Place), digits.Plural(unproven, "backup fits", "backups fit")))
 	case !ok:
-		return fault.New(fault.Failed, "--from with a server's name copies that", fmt.Errorf("%s has no whole logical backup of %s or its replicas", places.Words(c.repository.place), c.q.Topology.Nodes[v.From].Name))
+		return fault.New(fault.Failed, "--from with a server's name copies that", fmt.Errorf("%s has no whole logical backup of %s or its replicas", places.Words(j.Repository.Place), j.Question.Topology.Nodes[v.From].Name))
 	}
 	at, is := proven[h.ID]
 	switch {
-	case c.answer.Because != "":
+	case j.Because != "":
 	case is:
-		c.answer.Because = "the newest that was proven by restoring it, at " + screen.Clock(at)
+		j.Because = "the newest that was proven by restoring it, at " + clock(at)
 	default:
-		c.answer.Because = "it was asked for; no drill has proven it"
+		j.Because = "it was asked for; no drill has proven it"
 	}
 	r.header = h
 	return nil
 }
 
 // identities are those of the source and, by GTID, of what replicates from it: a backup of each of them will do.
-func (c *rebuild) identities(ctx context.Context, v repoint.RebuildVerdict) (ids []string, err error) {
-	t := c.q.Topology
+func (j *Job) identities(ctx context.Context, v repoint.RebuildVerdict) (ids []string, err error) {
+	t := j.Question.Topology
 	nodes := []*topology.Node{&t.Nodes[v.From]}
 	for _, l := range t.Replicas(v.From) {
-		if n := &t.Nodes[l.Replica]; v.Channel.GTID && n.Seen && l.Replica != c.q.Replica {
+		if n := &t.Nodes[l.Replica]; v.Channel.GTID && n.Seen && l.Replica != j.Question.Replica {
 			nodes = append(nodes, n)
 		}
 	}
 	for i, n := range nodes {
-		conn, err := mysql.Connect(ctx, c.targetOf(n), nil)
+		conn, err := mysql.Connect(ctx, j.TargetOf(n), nil)
 		if err != nil && i == 0 {
 			return nil, err
 		} else if err == nil {

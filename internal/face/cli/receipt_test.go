@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/face/cli/failover"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestReceiptOfLostTransactions kills a primary whose replica did not receive its last three transactions, fails over, and looks at the receipt: by files of the
+// data folder while the server is down, and by the server when it came back. The command that the receipt names applies them: the tables are equal then, and a
+// second time it refuses.
+func TestReceiptOfLostTransactions(t *testing.T) {
+	for spec, stop := range map[string]string{"mariadb": "STOP SLAVE IO_THREAD", "mysql-9.7": "STOP REPLICA IO_THREAD"} {
+		t.Run(spec, func(t *testing.T) { lostAndApplied(t, spec, stop) })
+	}
+}
+
+func lostAndApplied(t *testing.T, spec, stop string) {
+	box := sandboxtest.Pair(t, spec)
+	old, now := box.Nodes[0], box.Nodes[1]
+	db, data := openNode(t, old), filepath.Join(t.TempDir(), "data")
+	dsn := func(name string, n *sandbox.Node) string {
+		c, err := n.TCPConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%s=%s:%s@tcp(%s)/", name, c.User, c.Passwd, c.Addr)
+	}
+	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.t (id INT UNSIGNED PRIMARY KEY, v VARCHAR(40), b BLOB, d DATE, j JSON, g BIGINT AS (id + 1) STORED)",
+		"INSERT INTO shop.t (id, v, b, d, j) VALUES (1, 'one', X'00', NULL, NULL), (2, 'two', NULL, '2020-02-29', NULL)"} {
+		mustExec(t, db, q)
+	}
+	replica := openNode(t, now)
+	await.Until(t, func() bool {
+		var n int
+		return replica.QueryRow("SELECT COUNT(*) FROM shop.t").Scan(&n) == nil && n == 2
+	}, "the rows on the replica")
+	mustRun(t, "group", "create", "shop", "--data", data, "--dsn", dsn("db1", old), "--dsn", dsn("db2", now))
+	mustExec(t, replica, stop)
+	for _, q := range []string{`INSERT INTO shop.t (id, v, b, d, j) VALUES (4294967295, 'O''Neill; top-secret \\ "x"', X'00FF27', NULL, '{"a": [1, null, "é"]}')`, "UPDATE shop.t SET v = NULL, b = X'2700' WHERE id = 1", "DELETE FROM shop.t WHERE id = 2"} {
+		mustExec(t, db, q)
+	}
+	sum := func(n *sandbox.Node) (text string) {
+		t.Helper()
+		var table string
+		if err := openNode(t, n).QueryRow("CHECKSUM TABLE shop.t").Scan(&table, &text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	want := sum(old)
+	if err := old.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "failover", "--group", "shop", "--data", data, "--yes")
+	if code, _, said := call(t, "receipt", "apply", "--group", "shop", "--data", data, "--dry-run"); code != fault.Failed || !strings.Contains(said, "no receipt lists lost transactions") {
+		t.Errorf("nothing is known yet: %d %s", code, said)
+	}
+
+	told(t, spec, mustRun(t, "receipt", "--group", "shop", "--data", data, "--binlog", filepath.Join(old.Datadir, "binlog.0*")), "while it is down")
+
+	if err := old.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "lost.sql")
+	told(t, spec, mustRun(t, "receipt", "--group", "shop", "--data", data, "--sql", script), "when it is back")
+	if b, err := os.ReadFile(script); err != nil || !strings.Contains(string(b), "DELETE FROM `shop`.`t` WHERE `id` = 2 LIMIT 1;") {
+		t.Errorf("the script: %v\n%s", err, b)
+	}
+	kept := mustRun(t, "receipt", "--group", "shop", "--data", data, "--no-logs", "-o", "json")
+	var a failover.ReceiptsAnswer
+	if err := json.Unmarshal([]byte(kept), &a); err != nil || len(a.Receipts) != 1 || a.Receipts[0].Contents == nil || len(a.Receipts[0].Contents.Transactions) != 3 || a.Receipts[0].Contents.Rows != 3 || strings.Contains(kept, "top-secret") {
+		t.Errorf("what is kept (%v): %s", err, kept)
+	}
+
+	apply := []string{"receipt", "apply", "--group", "shop", "--data", data}
+	before := sum(now)
+	if said := mustRun(t, append(apply, "--dry-run")...); strings.Count(said, "nothing is in its way") != 3 || sum(now) != before {
+		t.Errorf("a plan: %s", said)
+	}
+	mustExec(t, replica, "UPDATE shop.t SET v = 'other' WHERE id = 1")
+	if code, out, said := call(t, append(apply, "--yes")...); code != fault.Differs || !strings.Contains(out, "shop.t `id` = 1: the row was changed since: `v` is 'other', in the log 'one'") || !strings.Contains(said, "2 transactions") && !strings.Contains(said, "nothing is against") {
+		t.Errorf("a conflict: %d %s%s", code, out, said)
+	}
+	mustExec(t, replica, "UPDATE shop.t SET v = 'one' WHERE id = 1")
+	if said := mustRun(t, append(apply, "--yes")...); !strings.Contains(said, "applied 3 transactions to db2") {
+		t.Errorf("applied: %s", said)
+	}
+	if got := sum(now); got != want {
+		t.Errorf("the table is %s on the new primary, %s on the old one", got, want)
+	}
+	if code, _, said := call(t, append(apply, "--yes")...); code != fault.Failed || !strings.Contains(said, "it was applied before") {
+		t.Errorf("a second time: %d %s", code, said)
+	}
+	if said := mustRun(t, "receipt", "--group", "shop", "--data", data); strings.Count(said, "applied to db2 at") != 3 || strings.Contains(said, "next: risso receipt apply") {
+		t.Errorf("the receipt afterwards: %s", said)
+	}
+	if said := mustRun(t, "audit", "actions", "--data", data); !strings.Contains(said, "the application of 3 transactions lost with db1 to db2 was done by ") {
+		t.Errorf("what was written down: %s", said)
+	}
+}
+
+// told looks for the three transactions in a receipt.
+func told(t *testing.T, spec, said, when string) {
+	t.Helper()
+	for _, want := range []string{"3 transactions of db1 not on db2", "insert shop.t: 1 row", "(`id`, `v`, `b`, `d`, `j`) VALUES (4294967295, ", "top-secret", "UPDATE `shop`.`t` SET ", "DELETE FROM `shop`.`t` WHERE `id` = 2", "next: risso receipt apply --group shop --dry-run"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: no %q in\n%s", when, want, said)
+		}
+	}
+}
