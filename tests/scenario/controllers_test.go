@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // command runs risso to its end, and returns its exit code and all that it wrote.
@@ -37,16 +38,6 @@ type controller struct {
 	*risso
 	name, data string
 	flags      []string // of serve
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (c *controller) start(t *testing.T) {
@@ -99,7 +90,7 @@ func joined(t *testing.T, by *controller, name string) *controller {
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 		t.Fatalf("the invitation can be read by others: %v, %v", st, err)
 	}
-	mustCommand(t, "controller", "join", file, "--name", name, "--address", freeAddress(t), "--data", c.data)
+	mustCommand(t, "controller", "join", file, "--name", name, "--address", sandboxtest.FreeAddress(t), "--data", c.data)
 	c.start(t)
 	return c
 }
@@ -111,7 +102,7 @@ func TestControllers(t *testing.T) {
 	t.Parallel()
 	first := &controller{name: "c1", data: dataDir(t)}
 	act := tokenForm.FindString(mustCommand(t, "token", "create", "before", "--role", "change", "--data", first.data))
-	mustCommand(t, "controller", "init", "--name", "c1", "--address", freeAddress(t), "--data", first.data)
+	mustCommand(t, "controller", "init", "--name", "c1", "--address", sandboxtest.FreeAddress(t), "--data", first.data)
 	if code, said := command(t, "token", "create", "shut", "--data", first.data); code != 1 || !strings.Contains(said, "does not run") {
 		t.Errorf("a token without risso serve: exit code %d, %s; want 1 and that none runs", code, said)
 	}
@@ -199,7 +190,7 @@ func TestControllers(t *testing.T) {
 
 	anew := &controller{name: "d1", data: dataDir(t)}
 	mustCommand(t, "state", "restore", backup, "--data", anew.data)
-	mustCommand(t, "controller", "init", "--name", "d1", "--address", freeAddress(t), "--data", anew.data)
+	mustCommand(t, "controller", "init", "--name", "d1", "--address", sandboxtest.FreeAddress(t), "--data", anew.data)
 	anew.start(t)
 	anew.awaitAll(t, 1)
 	second := joined(t, anew, "d2")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // installed finds one of Debian's programs.
@@ -32,17 +32,6 @@ func installed(t *testing.T, names ...string) string {
 	}
 	lack.Of(t, names[0]+" is not installed: run script/setup")
 	return ""
-}
-
-// freePort is a port of loopback that nobody uses now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // background runs a program until the test ends.
@@ -61,7 +50,7 @@ func background(t *testing.T, env []string, path string, args ...string) *buffer
 // prometheus runs a Prometheus with a configuration, and returns its address.
 func prometheus(t *testing.T, config string) string {
 	t.Helper()
-	path, addr, dir := installed(t, "prometheus"), freePort(t), tempDir(t)
+	path, addr, dir := installed(t, "prometheus"), sandboxtest.FreeAddress(t), tempDir(t)
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,7 +81,7 @@ var exporterFlags = []string{"--collect.global_status", "--collect.global_variab
 // beside runs both exporters and a Prometheus that gives their series the labels that Risso gives its own.
 func beside(t *testing.T, n *sandbox.Node, host string) string {
 	t.Helper()
-	my, node := freePort(t), freePort(t)
+	my, node := sandboxtest.FreeAddress(t), sandboxtest.FreeAddress(t)
 	background(t, []string{"DATA_SOURCE_NAME=root@unix(" + n.Socket + ")/"}, installed(t, "prometheus-mysqld-exporter", "mysqld_exporter"), append(exporterFlags, "--web.listen-address="+my)...)
 	background(t, nil, installed(t, "prometheus-node-exporter", "node_exporter"), "--web.listen-address="+node)
 	return prometheus(t, fmt.Sprintf(`global: {scrape_interval: 2s, scrape_timeout: 2s}

@@ -75,7 +75,7 @@ func (r digestReport) class(t *testing.T, begin string) digestClass {
 // runRisso runs the program to its end and returns what it wrote and its exit code.
 func runRisso(t *testing.T, in []byte, args ...string) (out, said string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = environment(tempDir(t))

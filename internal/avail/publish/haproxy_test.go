@@ -35,17 +35,6 @@ func needHAProxy(t *testing.T) {
 	}
 }
 
-// freePort is an address of this machine where nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // TestHAProxyConfig: HAProxy takes each form of the configuration without a warning; what would be no configuration is refused.
 func TestHAProxyConfig(t *testing.T) {
 	needHAProxy(t)
@@ -260,7 +249,7 @@ func TestHAProxyFollows(t *testing.T) {
 	tell(1, "db1", "db2")
 	desk := NewDesk(b, time.Hour)
 	var controllers []*httptest.Server
-	o := HAProxyOptions{Writes: freePort(t), Reads: freePort(t), Local: freePort(t), Every: 200 * time.Millisecond, Hold: 8 * time.Second, Fallback: true}
+	o := HAProxyOptions{Writes: sandboxtest.FreeAddress(t), Reads: sandboxtest.FreeAddress(t), Local: sandboxtest.FreeAddress(t), Every: 200 * time.Millisecond, Hold: 8 * time.Second, Fallback: true}
 	for range 2 {
 		c := httptest.NewServer(http.HandlerFunc(desk.ServeHTTP))
 		t.Cleanup(c.Close)
@@ -291,7 +280,7 @@ func TestHAProxyFollows(t *testing.T) {
 
 	// Another HAProxy, which asks at other moments.
 	beside := o
-	beside.Writes, beside.Reads, beside.Local = freePort(t), "", freePort(t)
+	beside.Writes, beside.Reads, beside.Local = sandboxtest.FreeAddress(t), "", sandboxtest.FreeAddress(t)
 	if config, err = HAProxy("shop", members, beside); err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +377,7 @@ func TestHAProxyAgents(t *testing.T) {
 		t.Cleanup(func() { cancel(); wg.Wait() })
 	}
 	members := []group.Member{{Name: "db1", Address: fmt.Sprintf("127.0.0.1:%d", one.Port), Weight: 1}, {Name: "db2", Address: forward(t, "127.0.0.2:0", fmt.Sprintf("127.0.0.1:%d", two.Port)), Weight: 1}}
-	o := HAProxyOptions{Writes: freePort(t), Reads: freePort(t), Agents: port, Every: 200 * time.Millisecond, MaxLag: time.Minute}
+	o := HAProxyOptions{Writes: sandboxtest.FreeAddress(t), Reads: sandboxtest.FreeAddress(t), Agents: port, Every: 200 * time.Millisecond, MaxLag: time.Minute}
 	config, err := HAProxy("shop", members, o)
 	if err != nil {
 		t.Fatal(err)

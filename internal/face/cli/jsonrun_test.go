@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -374,15 +373,7 @@ func controllers(t *testing.T) (data string) {
 		}()
 		t.Cleanup(func() { cancel(); <-ended })
 	}
-	address := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
-	mustRun(t, "controller", "init", "--name", "c1", "--address", address(), "--data", filepath.Join(dir, "c1"))
+	mustRun(t, "controller", "init", "--name", "c1", "--address", sandboxtest.FreeAddress(t), "--data", filepath.Join(dir, "c1"))
 	start("c1")
 	file := filepath.Join(dir, "invitation")
 	await.Until(t, func() bool {
@@ -390,7 +381,7 @@ func controllers(t *testing.T) (data string) {
 		return code == 0
 	}, "the first controller")
 	data = filepath.Join(dir, "c2")
-	mustRun(t, "controller", "join", file, "--name", "c2", "--address", address(), "--data", data)
+	mustRun(t, "controller", "join", file, "--name", "c2", "--address", sandboxtest.FreeAddress(t), "--data", data)
 	start("c2")
 	await.Until(t, func() bool {
 		_, out, _ := call(t, "controller", "list", "-o", "json", "--data", data)

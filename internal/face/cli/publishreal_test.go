@@ -52,16 +52,8 @@ func TestClientsFollow(t *testing.T) {
 	mustExec(t, primary, "CREATE TABLE test.written (id INT PRIMARY KEY)")
 	mustExec(t, primary, "CREATE USER app@'%' IDENTIFIED BY 'app'")
 	mustExec(t, primary, "GRANT SELECT, INSERT ON test.* TO app@'%'")
-	free := func() string {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		return ln.Addr().String()
-	}
 	ran := filepath.Join(dir, "ran")
-	config, dns := filepath.Join(dir, "risso.yaml"), free()
+	config, dns := filepath.Join(dir, "risso.yaml"), sandboxtest.FreeAddress(t)
 	if err := os.WriteFile(config, []byte("publish:\n  max_age: 1m\n  dns: {listen: '"+dns+"', zone: db.test}\n  hooks:\n"+
 		"    - {name: note, at: [before_switchover, before_failover, fence, after_promotion, after_switchover, after_failover, failed], run: [/bin/sh, -c, 'echo $RISSO_EVENT $RISSO_OLD_PRIMARY-$RISSO_NEW_PRIMARY $RISSO_EPOCH $RISSO_LOST >>"+ran+"']}\n"+
 		"    - {name: veto, at: [before_switchover], run: [/usr/bin/test, -e, "+ran+".may]}\n"), 0o600); err != nil {
@@ -108,8 +100,8 @@ func TestClientsFollow(t *testing.T) {
 	}
 	first := told(0, "db1")
 
-	front := free()
-	text := mustRun(t, "publish", "haproxy", "--group", "shop", "--url", url, "--listen", front, "--listen-reads", free(), "--local", free(), "--every", "200ms")
+	front := sandboxtest.FreeAddress(t)
+	text := mustRun(t, "publish", "haproxy", "--group", "shop", "--url", url, "--listen", front, "--listen-reads", sandboxtest.FreeAddress(t), "--local", sandboxtest.FreeAddress(t), "--every", "200ms")
 	path := filepath.Join(dir, "haproxy.cfg")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

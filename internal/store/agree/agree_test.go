@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -19,16 +19,6 @@ type node struct {
 	*Node
 	data string
 	stop func()
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // begin lets a controller whose folder is there take part.
@@ -72,7 +62,7 @@ const beatOfTests = 1000
 func found(t *testing.T, name string) *node {
 	t.Helper()
 	data := t.TempDir()
-	f, err := MakeFolder(data, Settings{Cluster: "test", Name: name, Address: freeAddress(t), Heartbeat: beatOfTests})
+	f, err := MakeFolder(data, Settings{Cluster: "test", Name: name, Address: sandboxtest.FreeAddress(t), Heartbeat: beatOfTests})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +119,7 @@ func TestThree(t *testing.T) {
 	if err := write(t.Context(), a, "before", `{}`); err != nil {
 		t.Fatal(err)
 	}
-	b, c := joinTo(t, a, "c2", freeAddress(t)), joinTo(t, a, "c3", freeAddress(t))
+	b, c := joinTo(t, a, "c2", sandboxtest.FreeAddress(t)), joinTo(t, a, "c3", sandboxtest.FreeAddress(t))
 	until(t, "three votes", votes(a, 3))
 	all := []*node{a, b, c}
 	var group sync.WaitGroup

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // TestLog: entries and kept values are there after the log was opened again, and are cut and overwritten as Raft wants it.
@@ -60,7 +62,7 @@ func TestLog(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	a := found(t, "c1")
 	until(t, "a leader", a.Leader)
-	f, err := MakeFolder(t.TempDir(), Settings{Cluster: "another", Name: "c1", Address: freeAddress(t)})
+	f, err := MakeFolder(t.TempDir(), Settings{Cluster: "another", Name: "c1", Address: sandboxtest.FreeAddress(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -206,7 +207,7 @@ func newCluster(t *testing.T, beat int, disk string) *cluster {
 func (c *cluster) add(name string, beat int, first bool) *process {
 	t := c.t
 	t.Helper()
-	p := &process{name: name, data: filepath.Join(c.dir, name), address: freeAddress(t)}
+	p := &process{name: name, data: filepath.Join(c.dir, name), address: sandboxtest.FreeAddress(t)}
 	if err := os.MkdirAll(p.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
