@@ -38,12 +38,14 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 	r.Checked = "what was last seen of " + j.Old
 	lost, err := missing(j, t)
 	switch {
-	case err != nil || j.Known.Executed == "":
+	case err != nil:
+		r.Verdict, r.Words = PerhapsLost, "it is not known whether transactions are lost: "+err.Error()
+	case j.Known.Executed == "":
 		r.Verdict = PerhapsLost
 		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
 	case !lost.Empty():
 		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), lost.Count()
-		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and no member received it", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
+		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and %s has not", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost), j.New)
 	default:
 		r.Verdict, r.Words = proven(j)
 	}
@@ -98,6 +100,12 @@ func kept(j *Journal, t *topology.Topology) (e mysql.Errant, known bool) {
 		theirs = now.Later
 	}
 	e, err := mysql.ErrantTransactions(mine, theirs)
+	if err == nil && !e.Empty() { // what the new one wrote since it was asked, and the old one got from it already, is none of these
+		id := &t.Nodes[n].Facts
+		_, e = e.Split(func(uuid string, server uint32) bool {
+			return uuid != "" && strings.EqualFold(uuid, id.UUID) || uuid == "" && fmt.Sprint(server) == id.ServerID
+		})
+	}
 	return e, err == nil
 }
 
@@ -118,20 +126,10 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 // proven says whether nothing can be lost. A commit that was acknowledged to a client had been acknowledged by WaitFor of N replicas before; where N - WaitFor + 1
 // of them were asked, and the new primary has all that they received, at least one of those that acknowledged is among them.
 func proven(j *Journal) (Verdict, string) {
-	since := ""
-	if age := j.Began.Sub(j.Known.At); age > 0 {
-		since = " (" + digits.Span(max(age.Round(time.Millisecond), time.Millisecond)) + " before)"
-	}
 	k := j.Known
+	since := k.before(j.Began)
 	if !k.Lossless {
-		why := "replication was asynchronous"
-		switch {
-		case !k.Told:
-			why = "it is not known whether it waited for replicas"
-		case k.SemiSync:
-			why = "semi-sync could fall back to asynchronous"
-		}
-		return NothingToLose, "all that " + j.Old + " had when it was last seen" + since + " is there; what it may have written after that is not known, as " + why
+		return NothingToLose, "all that " + j.Old + " had when it was last seen" + since + " is there; what it may have written after that is not known, as " + k.loose()
 	}
 	var asked []string
 	for _, name := range k.Acks {
@@ -139,13 +137,56 @@ func proven(j *Journal) (Verdict, string) {
 			asked = append(asked, name)
 		}
 	}
-	need := max(1, len(k.Acks)-max(1, k.WaitFor)+1)
+	need := k.needed()
 	if len(asked) < need {
 		return PerhapsLost, fmt.Sprintf("it is not certain that nothing is lost: each commit waited for %s, but only %d of the %d that acknowledge could be asked; %d are needed to be sure",
 			digits.Counted(max(1, k.WaitFor), "replica"), len(asked), len(k.Acks), need)
 	}
-	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",
-		j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
+	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: as it was last seen%s, each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",
+		since, j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
+}
+
+// before is how long before a time it was known, in words.
+func (k Known) before(t time.Time) string {
+	age := t.Sub(k.At)
+	if k.At.IsZero() || age <= 0 {
+		return ""
+	}
+	return " (" + digits.Span(max(age.Round(time.Millisecond), time.Millisecond)) + " before)"
+}
+
+// loose is why commits of a primary may have been acknowledged that no replica has.
+func (k Known) loose() string {
+	switch {
+	case !k.Told:
+		return "it is not known whether it waited for replicas"
+	case k.SemiSync:
+		return "semi-sync could fall back to asynchronous"
+	}
+	return "replication was asynchronous"
+}
+
+// needed is how many of those that acknowledge have to be asked, so that one of them has each commit that was acknowledged.
+func (k Known) needed() int { return max(1, len(k.Acks)-max(1, k.WaitFor)+1) }
+
+// AtRisk says what a failover could lose beside what is known to be lost; asked are the members that answer.
+func (k Known) AtRisk(asked []string) string {
+	switch {
+	case k.Executed == "":
+		return "what would be lost is not known: nothing is known of the primary"
+	case !k.Lossless:
+		return "what " + k.Name + " writes after it was last seen could be lost: " + strings.NewReplacer("waited", "waits", "could fall", "can fall", "was", "is").Replace(k.loose())
+	}
+	n := 0
+	for _, name := range k.Acks {
+		if slices.Contains(asked, name) {
+			n++
+		}
+	}
+	if n < k.needed() {
+		return fmt.Sprintf("it would not be certain that nothing is lost: %d of the %d that acknowledge would have to be asked, and %d answer", k.needed(), len(k.Acks), n)
+	}
+	return "no acknowledged transaction would be lost: each commit waits for " + digits.Counted(max(1, k.WaitFor), "replica")
 }
 
 // Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.

@@ -16,7 +16,6 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/agree"
 )
 
@@ -29,8 +28,6 @@ type Options struct {
 	Hooks *publish.Hooks // run when something happens; nil: there are none
 	// Rebuilds is the folder of the journals of members that are rebuilt, and of copies; "": none is.
 	Rebuilds string
-	// Capture keeps what the transactions of a member changed that only it has, before it is rebuilt; nil: their list alone is kept.
-	Capture func(ctx context.Context, g *group.Group, member string, t mysql.Target) error
 	Event   func(fleet.Event)
 	// Found takes what is wrong with a group, and the address of its primary; nil: nobody does.
 	Found  func(address, group string, findings []fleet.Finding)

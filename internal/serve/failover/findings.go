@@ -27,6 +27,13 @@ func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []
 	if b.State == failover.Dead && !auto {
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody fails over", "risso serve was not asked to fail "+g.Name+" over", "risso failover --group "+g.Name)
 	}
+	if b.State == failover.Unreachable && b.Alone {
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" does not answer, and is not failed over by itself", b.Words, "risso failover --group "+g.Name)
+	}
+	if f := s.seen; f != nil && f.Rival != "" {
+		add("failover.rival", f.Rival, fleet.SeverityCritical, f.Rival+" takes writes in "+g.Name+", others replicate from it, and it is not the primary by what Risso knows",
+			"somebody made it the primary without Risso, or the state of Risso is older than that; Risso changes nothing meanwhile", "risso topology")
+	}
 	if f := s.seen; f != nil && f.Alive && f.Choice.Winner == "" {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody could follow the primary of "+g.Name+", if it died now", reasons(f.Choice), "risso group health "+g.Name)
 	}

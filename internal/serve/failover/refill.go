@@ -62,7 +62,7 @@ func (w *watcher) refill(ctx context.Context) {
 	f := &filling{member: member, primary: w.primary, holder: carry.NewHolder("rebuild"), stop: stop}
 	w.filling = f
 	log := w.d.Logger.With("group", w.g.Name, "member", member)
-	all := rebuild.Members{Room: w.d.Room, Holder: f.holder, Dir: w.d.Rebuilds, Limits: rebuild.DefaultLimits(), Threads: refillThreads, Wait: refillWait, Capture: w.d.Capture,
+	all := rebuild.Members{Room: w.d.Room, Holder: f.holder, Dir: w.d.Rebuilds, Limits: rebuild.DefaultLimits(), Threads: refillThreads, Wait: refillWait,
 		Say: func(text string) { log.Info("rebuild", "text", text) }}
 	a := rebuild.Asked{Group: w.g.Name, Member: member, By: "risso serve", Due: true}
 	go func() { // ends with fctx at the latest

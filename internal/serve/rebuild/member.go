@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/serve/lost"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -33,8 +34,6 @@ type Members struct {
 	Wait    time.Duration // how long each thing may take that is waited for
 	Say     func(string)
 	Line    Line // is shown how far it is; nil: nobody
-	// Capture keeps what the transactions changed that only the member has, before they are gone: an error leaves the member as it is. Nil: their list alone is kept.
-	Capture func(ctx context.Context, g *group.Group, member string, t mysql.Target) error
 }
 
 // DefaultLimits spare the server that is read: it is a replica as a rule, and one that could follow the primary.
@@ -80,6 +79,7 @@ type member struct {
 	done    func()
 	aims    bool // it is to be pointed at the primary before
 	errant  string
+	extra   mysql.Errant // the same as it was read now
 }
 
 // Plan says what would be done, and changes nothing.
@@ -140,11 +140,6 @@ func (m *Members) look(ctx context.Context, a Asked) (*member, error) {
 	}
 	p := one.t.Find(one.g.Members[one.g.Primary()].Name)
 	one.errant = one.g.Members[one.g.Find(a.Member)].Errant // an earlier run may have dropped them
-	if p >= 0 {
-		if now, told := one.t.Beyond(one.at, []int{p}); told && now != "" {
-			one.errant = now
-		}
-	}
 	switch {
 	case p < 0 || !one.t.Nodes[p].Seen:
 		return nil, fault.New(fault.Failed, "", fmt.Errorf("the primary of %s does not answer", a.Group))
@@ -152,6 +147,9 @@ func (m *Members) look(ctx context.Context, a Asked) (*member, error) {
 		return nil, fmt.Errorf("%s and the primary of %s are one server", a.Member, a.Group)
 	case one.t.Nodes[one.at].Writes.Open():
 		return nil, fault.New(fault.Failed, "risso serve closes it; or SET GLOBAL read_only = ON", fmt.Errorf("%s takes writes", a.Member))
+	}
+	if one.extra = carry.Extra(&one.t.Nodes[one.at], &one.t.Nodes[p]); !one.extra.Empty() {
+		one.errant = one.extra.String()
 	}
 	return one, nil
 }
@@ -260,17 +258,20 @@ func (m *Members) Do(ctx context.Context, a Asked) (rec *keep.Rebuilt, err error
 	} else {
 		rec, err = one.do(work, t)
 	}
-	end()
-	holding.Wait()
 	if cause := context.Cause(work); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
+	end()
+	holding.Wait()
 	return rec, m.ended(ctx, a, rec, err)
 }
 
 // do does it, while the member is held.
 func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
-	whole := m.whole()
+	whole, err := m.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := m.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -286,11 +287,10 @@ func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
 		m.done()
 		return nil, err
 	}
-	if m.Capture != nil {
-		t.say("what only it has is written down")
-		if err := m.Capture(ctx, m.g, p.Member, m.targets[m.g.Find(p.Member)]); err != nil {
+	if !m.extra.Empty() && (m.job.Question.Left == nil || !m.job.Question.Left.Cleared) {
+		if err := m.capture(ctx, t, rec); err != nil {
 			m.done()
-			return rec, fmt.Errorf("what only %s has could not be kept: %w", p.Member, err)
+			return rec, err
 		}
 	}
 	if m.aims {
@@ -313,6 +313,25 @@ func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
 	return rec, m.fill(ctx, t, rec)
 }
 
+// captureTime is how long the binary logs of a member may be read before it is rebuilt. What was not read till then is said to be unseen.
+const captureTime = 5 * time.Minute
+
+// capture keeps what the transactions changed that only the member has: its binary logs will be gone.
+func (m *member) capture(ctx context.Context, t *telling, rec *keep.Rebuilt) error {
+	t.say("what only it has is written down")
+	c := &carry.Carrier{Room: m.Room, Limits: carry.DefaultLimits()}
+	if err := c.Complete(ctx, rec.Group); err != nil {
+		return fmt.Errorf("write into the receipt what only %s has: %w", rec.Member, err)
+	}
+	rctx, stop := context.WithTimeout(ctx, captureTime)
+	defer stop()
+	rec.Contents = lost.FromMember(rctx, rec.Member, m.targets[m.g.Find(rec.Member)], m.extra)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return m.Room.SaveRebuilt(ctx, rec)
+}
+
 // fill replaces the data of a member that points at the primary.
 func (m *member) fill(ctx context.Context, t *telling, rec *keep.Rebuilt) error {
 	if m.job.Donor != nil {
@@ -331,6 +350,10 @@ func (m *member) fill(ctx context.Context, t *telling, rec *keep.Rebuilt) error 
 	err := m.b.Do(ctx)
 	rec.Journal = m.b.Journal
 	if err != nil {
+		return err
+	}
+	rec.Filled = time.Now().UTC()
+	if err := m.Room.SaveRebuilt(ctx, rec); err != nil {
 		return err
 	}
 	return m.compare(ctx, t, rec)
@@ -355,14 +378,20 @@ func (m *member) compare(ctx context.Context, t *telling, rec *keep.Rebuilt) err
 	return nil
 }
 
-// whole reports whether an earlier run came to its end, and was killed before it could say so: the member follows the primary, and has nothing that that has not.
-func (m *member) whole() bool {
-	i, n, p := m.g.Find(m.asked.Member), &m.t.Nodes[m.at], &m.t.Nodes[m.t.Find(m.g.Members[m.g.Primary()].Name)]
-	if m.g.Members[i].Rebuild == nil || len(n.Channels) != 1 || n.Channels[0].Source != m.g.Members[m.g.Primary()].Address || !n.Channels[0].Receiving() || !n.Channels[0].Applying() {
-		return false
+// whole reports whether an earlier run filled the member, and was killed before it had compared it: it follows the primary, and has nothing that that has not.
+func (m *member) whole(ctx context.Context) (bool, error) {
+	list, err := m.Room.AllRebuilt(ctx, m.g.Name)
+	if err != nil {
+		return false, err
 	}
-	extra, told := m.t.Beyond(m.at, []int{m.t.Find(p.Name)})
-	return told && extra == ""
+	filled := false
+	for _, b := range list {
+		if b.Member == m.asked.Member {
+			filled = !b.Filled.IsZero() && b.Ended.IsZero()
+		}
+	}
+	n := &m.t.Nodes[m.at]
+	return filled && m.extra.Empty() && len(n.Channels) == 1 && n.Channels[0].Source == m.g.Members[m.g.Primary()].Address && n.Channels[0].Receiving() && n.Channels[0].Applying(), nil
 }
 
 // aim points the member at the primary, when nobody else changes the group for a moment.

@@ -96,3 +96,6 @@ func Returned(g *group.Group, member string, now time.Time) error {
 	m.Status, m.Since, m.Fault, m.Errant, m.Back, m.Rebuild = group.Spare, now, "", "", true, nil
 	return nil
 }
+
+// Extra are the transactions that a member has and the primary, which was asked later, has not.
+func Extra(n, primary *topology.Node) mysql.Errant { return extra(n, primary) }

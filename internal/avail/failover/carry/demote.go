@@ -28,8 +28,7 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 			return err
 		}
 		defer r.close()
-		g.Events = nil // who is promoted next cannot ask it
-		if err := c.keepEvents(ctx, g, lookAt(ctx, g, r.targets, c.Limits.Look)); err != nil {
+		if err := c.keepSeen(ctx, g, lookAt(ctx, g, r.targets, c.Limits.Look), true); err != nil { // who is promoted next cannot ask it
 			return err
 		}
 		r.j = &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}

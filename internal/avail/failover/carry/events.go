@@ -14,8 +14,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// eventsAge is how old may be what is known of a primary's events while it lives.
-const eventsAge = time.Minute
+// seenAge is how old may be what is written down of a primary while it lives.
+const seenAge = time.Minute
 
 // scheduler is the variable that lets a server run events.
 const scheduler = "event_scheduler"
@@ -59,27 +59,35 @@ func (c *Carrier) primaryEvents(ctx context.Context, n *topology.Node, t mysql.T
 	return out, nil
 }
 
-// keepEvents writes down what the primary runs, for the time when it cannot be asked any more.
-func (c *Carrier) keepEvents(ctx context.Context, g *group.Group, t *topology.Topology) error {
+// keepSeen writes down where the primary stands and which events it runs, for the time when it cannot be asked any more; not again so soon, unless now.
+func (c *Carrier) keepSeen(ctx context.Context, g *group.Group, t *topology.Topology, now bool) error {
 	i := g.Primary()
-	if i < 0 || g.Events != nil && time.Since(g.Events.At) < eventsAge {
+	if i < 0 {
 		return nil
 	}
-	n := t.Find(g.Members[i].Name)
+	name := g.Members[i].Name
+	n := t.Find(name)
 	if n < 0 || !t.Nodes[n].Seen || !t.Nodes[n].Writes.Open() {
 		return nil
+	}
+	known, err := c.Room.Known(ctx, g.Name)
+	if err != nil || !now && known.Name == name && time.Since(known.At) < seenAge {
+		return err
+	}
+	if err := c.Room.SetKnown(ctx, g.Name, KnownOf(g, t, name)); err != nil {
+		return err
 	}
 	targets, _, err := c.targets(ctx, g)
 	if err != nil {
 		return err
 	}
-	was, err := c.primaryEvents(ctx, &t.Nodes[n], targets[t.Nodes[n].Name])
+	runs, err := c.primaryEvents(ctx, &t.Nodes[n], targets[name])
 	if err != nil {
-		return nil // it is not known: then that is said
+		return nil // what is known of them stays
 	}
-	_, err = c.Room.Change(ctx, g.Name, func(now *group.Group) error {
-		if p := now.Primary(); p >= 0 && now.Members[p].Name == g.Members[i].Name {
-			now.Events = was
+	_, err = c.Room.Change(ctx, g.Name, func(g *group.Group) error {
+		if i := g.Primary(); i >= 0 && g.Members[i].Name == name {
+			g.Events = runs
 		}
 		return nil
 	})

@@ -1,9 +1,11 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -28,8 +30,12 @@ type Forecast struct {
 	Notes   []string
 
 	cutOff error    // a change was cut off, and comes first
+	asked  []string // members that answer
 	events []string // the statements by which the winner runs the events of the old primary
 }
+
+// knownAge is how old may be what is written down of a primary, if it is to prove that commits waited for replicas when it died.
+const knownAge = 5 * time.Minute
 
 // Forecast says what a failover would do now. Nothing is changed.
 func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
@@ -42,8 +48,17 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 		return nil, err
 	}
 	t := lookAt(ctx, g, targets, c.Limits.Look)
+	if i := g.Primary(); a.Known.Executed == "" && i >= 0 {
+		if k, err := c.Room.Known(ctx, g.Name); err != nil {
+			return nil, err
+		} else if k.Name == g.Members[i].Name {
+			if a.Known = k; time.Since(k.At) > knownAge {
+				a.Known.Told, a.Known.SemiSync, a.Known.Lossless = false, false, false
+			}
+		}
+	}
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
-	f.cutOff = c.waits(ctx, g.Name)
+	f.cutOff = c.cutOff(ctx, g)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
 	}
@@ -79,6 +94,11 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 	if i := g.Primary(); i >= 0 {
 		f.Old = g.Members[i].Name
 	}
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; n.Seen && n.Name != f.Old {
+			f.asked = append(f.asked, n.Name)
+		}
+	}
 	if i := t.Find(f.Old); i >= 0 {
 		n := &t.Nodes[i]
 		if f.Alive = n.Seen; f.Alive {
@@ -88,6 +108,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 			f.Because = n.Unseen.Words()
 		}
 	}
+	f.Known.Name = cmp.Or(f.Known.Name, f.Old)
 	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss, Room: room})
 	return f
 }
@@ -130,6 +151,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Choice.Count > 0 {
 		lines = append(lines, "  lost would be "+digits.Counted(int(f.Choice.Count), "transaction")+": "+f.Choice.Lost)
+	}
+	if f.Choice.Winner != "" && f.Old != "" {
+		lines = append(lines, "  "+f.Known.AtRisk(f.asked))
 	}
 	for _, n := range f.Notes {
 		lines = append(lines, "  "+n)

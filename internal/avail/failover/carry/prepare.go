@@ -179,6 +179,9 @@ func (c *Carrier) Adopt(ctx context.Context, name, member string, t mysql.Target
 		if len(no) > 0 || m.Status == group.Primary {
 			break
 		}
+		if err := c.Room.Elsewhere(ctx, &group.Group{Name: name, Members: []group.Member{m}}); err != nil {
+			return nil, err
+		}
 		access.Members[member] = t.Secret()
 		if err := c.Room.SetAccess(ctx, name, access); err != nil {
 			return nil, err

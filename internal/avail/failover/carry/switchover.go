@@ -74,7 +74,7 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.waits(ctx, g.Name); err != nil { // what it left behind would be taken for the reason
+	if err := c.cutOff(ctx, g); err != nil { // what it left behind would be taken for the reason
 		return nil, err
 	}
 	targets, access, err := c.targets(ctx, g)
@@ -244,6 +244,14 @@ func (c *Carrier) waits(ctx context.Context, name string) error {
 		return err
 	}
 	return fault.New(fault.Failed, "risso failover resume --group "+name+" brings it to its end, or takes it back", fmt.Errorf("%w: a %s to %s was cut off", ErrRefused, j.Kind, j.New))
+}
+
+// cutOff is waits, unless somebody has the lease now, and may be doing it.
+func (c *Carrier) cutOff(ctx context.Context, g *group.Group) error {
+	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
+		return nil
+	}
+	return c.waits(ctx, g.Name)
 }
 
 // before is how the members are.

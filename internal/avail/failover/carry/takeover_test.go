@@ -153,6 +153,8 @@ func TestTakeOver(t *testing.T) {
 			u.events(first)
 			u.policy(func(p *group.Policy) { p.Unwritten = false })
 
+			u.limited(first)
+
 			// The primary dies: what it ran is known from before. With one replica less nobody waits for two.
 			if _, _, err := c.Tend(t.Context(), "g", true); err != nil {
 				t.Fatal(err)
@@ -161,12 +163,18 @@ func TestTakeOver(t *testing.T) {
 			if err := first.Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			f, err := c.Forecast(t.Context(), Asked{Group: "g", Known: known})
+			f, err := c.Forecast(t.Context(), Asked{Group: "g"}) // who asks knows nothing: it was written down
 			if err != nil || !strings.Contains(strings.Join(f.Plan.Words(), "\n"), "EVENT `test`.`tick` ENABLE") {
 				t.Fatalf("the forecast: %v\n%s", err, strings.Join(f.Plan.Words(), "\n"))
 			}
-			if j, err = c.Failover(t.Context(), Asked{Group: "g", By: "test", Known: known}); err != nil {
+			if words := strings.Join(f.Words(), "\n"); f.Known.Name != known.Name || !f.Known.Lossless || !strings.Contains(words, "no acknowledged transaction would be lost") {
+				t.Errorf("the forecast: %s\n%+v", words, f.Known)
+			}
+			if j, err = c.Failover(t.Context(), Asked{Group: "g", By: "test", Known: f.Known}); err != nil {
 				t.Fatal(err)
+			}
+			if j.Receipt.Verdict != failover.NothingLost {
+				t.Errorf("the receipt: %s", j.Receipt.Words)
 			}
 			_, third := u.primary()
 			u.verified(j, 1)
@@ -181,6 +189,50 @@ func TestTakeOver(t *testing.T) {
 			u.events(third)
 		})
 	}
+}
+
+// limited switches over, and back, as an account that sees no events and may write no row: it says so, and switches over nevertheless.
+func (u *trio) limited(first *sandbox.Node) {
+	u.Helper()
+	u.sql(first, "CREATE USER limited@'%' IDENTIFIED BY 'limited'", "GRANT ALL PRIVILEGES ON *.* TO limited@'%'", "REVOKE EVENT, INSERT ON *.* FROM limited@'%'")
+	access, err := u.room.Access(u.Context(), "g")
+	if err != nil {
+		u.Fatal(err)
+	}
+	full, less := access.Members, map[string]string{}
+	for _, n := range u.box.Nodes {
+		less[n.Name] = fmt.Sprintf("limited:limited@tcp(127.0.0.1:%d)/", n.Port)
+		c := sandboxtest.Connect(u, n)
+		await.Until(u, func() bool {
+			text, err := c.Text(u.Context(), "SELECT COUNT(*) FROM mysql.user WHERE User = 'limited'")
+			return err == nil && text == "1"
+		}, "%s to have the account", n.Name)
+		c.Close()
+	}
+	as := func(members map[string]string) {
+		access.Members = members
+		if err := u.room.SetAccess(u.Context(), "g", access); err != nil {
+			u.Fatal(err)
+		}
+	}
+	as(less)
+	j, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", By: "test"})
+	if err != nil {
+		u.Fatal(err)
+	}
+	if v := j.Receipt.Verified; v.Written || len(v.Arrived) != 2 || !strings.Contains(v.Not, "INSERT") {
+		u.Errorf("an account that may not write: %+v", v)
+	}
+	if !slices.ContainsFunc(j.Receipt.Notes, func(n string) bool { return strings.Contains(n, "GRANT EVENT") }) {
+		u.Errorf("it is not said that events may not run: %q", j.Receipt.Notes)
+	}
+	as(full)
+	_, p := u.primary()
+	u.sql(p, "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES', time_zone = '+03:00'", "ALTER DEFINER = app@'%' EVENT test.tick ENABLE", "SET GLOBAL event_scheduler = ON")
+	if _, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", To: first.Name, By: "test"}); err != nil {
+		u.Fatal(err)
+	}
+	u.events(first)
 }
 
 // diskRoom checks that it is known how much room the members have, by this machine, and of MariaDB by the server.

@@ -40,7 +40,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 	}
 	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
 	seen.steps(t)
-	if err := c.keepEvents(ctx, g, t); err != nil {
+	if err := c.keepSeen(ctx, g, t, false); err != nil {
 		return nil, seen, err
 	}
 	if !act || len(chores(g, t)) == 0 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
@@ -20,13 +21,15 @@ type Documents = state.Documents
 const (
 	kindGroup  = "group"
 	kindAccess = "group_access"
+	kindKnown  = "group_known" // what was last seen of the primary
 	kindEpoch  = "group_epoch" // the highest one that a group had which was removed: one of the same name goes on from there
 )
 
 // Errors of this package.
 var (
-	ErrNone   = errors.New("there is no such group")
-	ErrExists = errors.New("there is a group of that name already")
+	ErrNone      = errors.New("there is no such group")
+	ErrElsewhere = errors.New("a server is in one group only")
+	ErrExists    = errors.New("there is a group of that name already")
 )
 
 // Room is where groups are kept.
@@ -103,12 +106,31 @@ func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
 	if last > 0 {
 		g.Epoch = max(g.Epoch, last+1)
 	}
+	if err := r.Elsewhere(ctx, g); err != nil {
+		return err
+	}
 	if err := r.write(ctx, kindGroup, g.Name, 0, g); errors.Is(err, state.ErrConflict) {
 		return fault.New(fault.Failed, "risso group remove takes it away", fmt.Errorf("%s: %w", g.Name, ErrExists))
 	} else if err != nil {
 		return err
 	}
 	return r.SetAccess(ctx, g.Name, a)
+}
+
+// Elsewhere refuses members that another group has: each of the two would undo what the other does.
+func (r *Room) Elsewhere(ctx context.Context, g *group.Group) error {
+	list, err := r.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range list {
+		for _, m := range g.Members {
+			if i := other.Find(m.Address); other.Name != g.Name && i >= 0 {
+				return fault.New(fault.Failed, "risso group remove "+other.Name+" "+other.Members[i].Name, fmt.Errorf("%s (%s) is a member of the group %s: %w", m.Name, m.Address, other.Name, ErrElsewhere))
+			}
+		}
+	}
+	return nil
 }
 
 // tries is how often a change is made again because somebody else was faster.
@@ -138,10 +160,10 @@ func (r *Room) Remove(ctx context.Context, name string) error {
 	if err := r.remember(ctx, name); err != nil {
 		return err
 	}
-	for _, kind := range []string{kindGroup, kindAccess} {
+	for _, kind := range []string{kindGroup, kindAccess, kindKnown} {
 		d, err := r.Docs.Document(ctx, kind, name)
-		if errors.Is(err, state.ErrNotFound) && kind == kindAccess {
-			return nil
+		if errors.Is(err, state.ErrNotFound) && kind != kindGroup {
+			continue
 		}
 		if err != nil {
 			return none(err)
@@ -202,4 +224,26 @@ func (r *Room) read(ctx context.Context, kind, key string, v any) (version int64
 func (r *Room) write(ctx context.Context, kind, key string, version int64, v any) error {
 	_, err := state.WriteBody(ctx, r.Docs, r.Who, kind, key, version, v)
 	return err
+}
+
+// Known is what was last seen of a group's primary, whichever it was; a zero one if nothing was.
+func (r *Room) Known(ctx context.Context, name string) (k failover.Known, err error) {
+	if _, err = state.ReadBody(ctx, r.Docs, kindKnown, name, &k); errors.Is(err, state.ErrNotFound) {
+		err = nil
+	}
+	return k, err
+}
+
+// SetKnown stores it.
+func (r *Room) SetKnown(ctx context.Context, name string, k failover.Known) error {
+	for range tries {
+		d, err := r.Docs.Document(ctx, kindKnown, name)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		if err := r.write(ctx, kindKnown, name, d.Version, k); !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+	}
+	return nil // somebody else stores it, too
 }

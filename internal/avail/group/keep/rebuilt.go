@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
 )
 
 // kindRebuilt is the kind of documents that say what became of members that were rebuilt.
@@ -12,19 +14,22 @@ const kindRebuilt = "group_rebuild"
 
 // Rebuilt is a rebuild of a member: what only it had, and what was done. It is written down before anything of the member is gone, and stays.
 type Rebuilt struct {
-	Group   string    `json:"group"`
-	Member  string    `json:"member"`
-	By      string    `json:"by"`
-	Began   time.Time `json:"began"`
-	Ended   time.Time `json:"ended,omitzero"`
-	Errant  string    `json:"errant"` // the transactions that only it had
-	Loses   []string  `json:"loses"`  // what else it had alone
-	From    string    `json:"from"`   // whose data it got
-	Because string    `json:"why"`    // why those
-	Plan    []string  `json:"plan"`
-	Journal string    `json:"journal,omitempty"` // file on the controller's machine, with each step
-	Compare string    `json:"compare,omitempty"` // with the primary, at the end
-	Problem string    `json:"problem,omitempty"` // why it was not done
+	Group  string    `json:"group"`
+	Member string    `json:"member"`
+	By     string    `json:"by"`
+	Began  time.Time `json:"began"`
+	Filled time.Time `json:"filled,omitzero"` // when it had the data, and followed the primary; it is compared after that
+	Ended  time.Time `json:"ended,omitzero"`
+	Errant string    `json:"errant"` // the transactions that only it had
+	// Contents are what they changed, as its binary logs told; nil: there were none, or an earlier run had dropped them.
+	Contents *failover.Contents `json:"contents,omitempty"`
+	Loses    []string           `json:"loses"` // what else it had alone
+	From     string             `json:"from"`  // whose data it got
+	Because  string             `json:"why"`   // why those
+	Plan     []string           `json:"plan"`
+	Journal  string             `json:"journal,omitempty"` // file on the controller's machine, with each step
+	Compare  string             `json:"compare,omitempty"` // with the primary, at the end
+	Problem  string             `json:"problem,omitempty"` // why it was not done
 
 	version int64
 }

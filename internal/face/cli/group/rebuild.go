@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -154,11 +156,37 @@ func newRebuilds(s screen.Streams) *cobra.Command {
 					if b.Errant != "" {
 						fmt.Fprintln(c.Out, "  only it had", oneline.Of(b.Errant))
 					}
+					c.contents(b)
 				}
 				return nil
 			})
 		}}
 	return c.bind(cmd, s)
+}
+
+// contents shows what transactions changed that only a member had.
+func (c *command) contents(b keep.Rebuilt) {
+	k := b.Contents
+	if k == nil {
+		return
+	}
+	for _, t := range k.Transactions {
+		var words []string
+		for _, ch := range t.Changes {
+			text := strings.TrimSpace(ch.Kind + " " + strings.TrimSpace(ch.Other+" "+ch.Table))
+			if ch.Rows > 0 {
+				text += ", " + digits.Counted(ch.Rows, "row")
+			}
+			words = append(words, text)
+		}
+		fmt.Fprintf(c.Out, "    %s of %s: %s\n", t.GTID, screen.Clock(t.Time), oneline.Of(strings.Join(words, "; ")))
+	}
+	if k.More > 0 {
+		fmt.Fprintf(c.Out, "    and %s\n", digits.Counted(k.More, "more transaction"))
+	}
+	if k.Unseen != "" {
+		fmt.Fprintln(c.Out, "    not seen:", oneline.Of(k.Unseen))
+	}
 }
 
 // outcome is how a rebuild went.
