@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -152,7 +153,7 @@ func TestControllersFailover(t *testing.T) {
 			}
 		}
 		first := &controller{name: "c1", data: q.data, flags: []string{"--config", config, "--failover", "auto"}}
-		mustCommand(t, "controller", "init", "--name", "c1", "--address", freeAddress(t), "--data", first.data)
+		mustCommand(t, "controller", "init", "--name", "c1", "--address", sandboxtest.FreeAddress(t), "--data", first.data)
 		first.start(t)
 		first.awaitAll(t, 1)
 		all := []*controller{first, joined(t, first, "c2"), joined(t, first, "c3")}

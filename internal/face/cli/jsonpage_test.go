@@ -331,7 +331,7 @@ func TestJSONPage(t *testing.T) {
 			v, ok = f.Value.(*flags.Output)
 		}
 		writes := ok && cmd.Runnable() && !cmd.HasSubCommands() && slices.Contains(v.Forms, "json")
-		writes = writes || ok && slices.Contains([]string{"risso backup", "risso check", "risso advise", "risso accounts", "risso galera", "risso topology", "risso failover", "risso chaos"}, cmd.CommandPath())
+		writes = writes || ok && slices.Contains([]string{"risso backup", "risso check", "risso advise", "risso accounts", "risso galera", "risso topology", "risso failover", "risso receipt", "risso chaos"}, cmd.CommandPath())
 		if writes != told[cmd.CommandPath()] {
 			t.Errorf("%s takes -o json: %t; it is on the page: %t; want told[cmd.CommandPath()]", cmd.CommandPath(), writes, told[cmd.CommandPath()])
 		}
