@@ -43,6 +43,11 @@ func TestBelief(t *testing.T) {
 		{"slow here, heard there", "timeout", 9 * time.Second, both(true, 8*time.Second), failover.Unreachable},
 		{"the network swallows, and they lost it", "timeout", 4500 * ms, both(false, 0), failover.Dead},
 		{"one of two says so", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Answers = false }), failover.Unreachable},
+		{"at one of two nothing listens", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Answers, w.Down = false, true }), failover.Dead},
+		{"at one of two nothing listened a while ago", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Answers, w.Down, w.At = false, true, w.At.Add(-9*time.Second) }), failover.Unreachable},
+		{"nothing listens anywhere", "refused", 2 * time.Second, func(at time.Time) []failover.Witness {
+			return []failover.Witness{{Name: "b", At: at, Down: true}, {Name: "c", At: at, Down: true}}
+		}, failover.Unreachable},
 		{"one was stopped by somebody", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Follows = false }), failover.Unreachable},
 		{"their words are old", "refused", 2 * time.Second, func(at time.Time) []failover.Witness { return both(false, 0)(at.Add(-3 * time.Second)) }, failover.Unreachable},
 		{"nobody can say", "refused", 9 * time.Second, func(time.Time) []failover.Witness { return nil }, failover.Unreachable},

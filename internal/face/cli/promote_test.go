@@ -100,6 +100,8 @@ func TestNobodyPromotesWithoutTheRole(t *testing.T) {
 		says       string
 	}{
 		{"/api/groups/switchover", `{"group":"shop","dry_run":true}`, 200, `"new":"db2"`},
+		{"/api/groups/switchover", `{"group":"shop","dryrun":true}`, 400, "unknown field"},
+		{"/api/groups/switchover", `{"group":"shop"} {"dry_run":true}`, 400, ""},
 		{"/api/groups/switchover", `{"group":"shop","to":"db9"}`, 409, "db9"},
 		{"/api/groups/switchover", `{"group":"shed"}`, 404, "no group shed"},
 		{"/api/groups/switchover", `{}`, 400, "names a group"},
