@@ -23,11 +23,12 @@ const (
 	JobRestore  Job = "restore"
 	JobBench    Job = "bench"
 	JobAgent    Job = "agent"
+	JobFailover Job = "failover" // group, switchover, failover, serve --failover auto
 )
 
 // Jobs are all of them, in the order in which help lists them.
 func Jobs() []Job {
-	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobTopology, JobRestore, JobBench, JobAgent}
+	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobTopology, JobRestore, JobBench, JobAgent, JobFailover}
 }
 
 // privileges of an account on all of a schema, or of the server.
@@ -140,6 +141,9 @@ func (s Server) needs(j Job, schema string) []privileges {
 			list = append(list, privileges{"mysql", []string{"SELECT"}})
 		}
 		return list
+	case JobFailover:
+		return append(s.needs(JobAgent, schema), append(s.needs(JobTopology, schema),
+			everywhere(s.takeoverPrivileges()...), privileges{"risso", []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE"}})...)
 	case JobBench:
 		return []privileges{{schema, []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "INDEX", "ALTER"}}, everywhere("PROCESS")}
 	}

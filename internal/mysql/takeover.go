@@ -154,3 +154,20 @@ func PrimaryRow(group string, epoch uint64, server string) string {
 func PrimaryRowQuery(group string) string {
 	return "SELECT /* risso: did it arrive? */ epoch FROM " + RowSchema + ".primaries WHERE group_name = " + Literal(group)
 }
+
+// takeoverPrivileges are what replacing a primary needs beyond fencing: to stop, point and start replicas, as which account they log in, and to let events of others run.
+// Sources: MySQL manual, "Privileges Provided by MySQL"; MariaDB's GRANT, "Global Privileges".
+func (s Server) takeoverPrivileges() []string {
+	list := []string{"REPLICATION SLAVE", "RELOAD", "EVENT"}
+	switch {
+	case s.MariaDB() && s.Number >= 100502:
+		return append(list, "REPLICATION SLAVE ADMIN", "SET USER", "BINLOG ADMIN")
+	case s.MariaDB():
+		return append(list, "SUPER")
+	case s.atLeast(80200):
+		return append(list, "REPLICATION_SLAVE_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SET_ANY_DEFINER")
+	case s.atLeast(80018):
+		return append(list, "REPLICATION_SLAVE_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SET_USER_ID")
+	}
+	return append(list, "SUPER")
+}

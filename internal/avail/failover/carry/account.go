@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -66,4 +67,43 @@ func sourceBeat(ctx context.Context, c *mysql.Conn) (beat time.Duration, known b
 		return 0, false, err
 	}
 	return time.Duration(list[0].BeatEvery * float64(time.Second)), list[0].BeatEvery > 0, nil
+}
+
+// Lacking are, by member, the statements that give the account by which Risso reaches it what a change of the primary needs. Members that do not answer are left out.
+func Lacking(ctx context.Context, g *group.Group, targets map[string]mysql.Target, patience time.Duration) map[string][]string {
+	var mu sync.Mutex
+	out := map[string][]string{}
+	var names []string
+	for _, m := range g.Members {
+		names = append(names, m.Name)
+	}
+	each(names, func(name string) error {
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		n, err := connect(ctx, name, targets[name], patience)
+		if err != nil {
+			return err
+		}
+		defer n.close()
+		rights, err := n.c.Rights(ctx)
+		if err != nil {
+			return err
+		}
+		if list := n.c.Server.Missing(rights, "", mysql.JobFailover); len(list) > 0 {
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = list
+		}
+		return nil
+	})
+	return out
+}
+
+// Lacking are the same statements for the members of a group.
+func (c *Carrier) Lacking(ctx context.Context, g *group.Group) (map[string][]string, error) {
+	targets, _, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return Lacking(ctx, g, targets, c.Limits.Look), nil
 }

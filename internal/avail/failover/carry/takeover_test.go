@@ -153,6 +153,7 @@ func TestTakeOver(t *testing.T) {
 			u.events(first)
 			u.policy(func(p *group.Policy) { p.Unwritten = false })
 
+			u.granted(first)
 			u.limited(first)
 
 			// The primary dies: what it ran is known from before. With one replica less nobody waits for two.
@@ -191,20 +192,43 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// limited switches over, and back, as an account that sees no events and may write no row: it says so, and switches over nevertheless.
-func (u *trio) limited(first *sandbox.Node) {
+// granted switches over, and back, as an account that has what risso grants --for failover prints, and no more: nothing is left undone.
+func (u *trio) granted(first *sandbox.Node) {
 	u.Helper()
-	u.sql(first, "CREATE USER limited@'%' IDENTIFIED BY 'limited'", "GRANT ALL PRIVILEGES ON *.* TO limited@'%'", "REVOKE EVENT, INSERT ON *.* FROM limited@'%'")
+	c := sandboxtest.Connect(u, first)
+	defer c.Close()
+	u.sql(first, "CREATE USER granted@'%' IDENTIFIED BY 'granted'")
+	u.sql(first, c.Server.Grants("'granted'@'%'", "", mysql.JobFailover)...)
+	u.ran(first, "granted", func() {
+		for _, to := range []*sandbox.Node{u.box.Nodes[1], first} {
+			j, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", To: to.Name, By: "test"})
+			if err != nil {
+				u.Fatal(err)
+			}
+			u.verified(j, 2)
+			for _, n := range j.Receipt.Notes {
+				if !strings.Contains(n, "max_connections is") { // it is
+					u.Errorf("not all was done: %s", n)
+				}
+			}
+			u.events(to)
+		}
+	})
+}
+
+// ran runs f while the group's members are reached by an account that all of them have; its password is its name.
+func (u *trio) ran(first *sandbox.Node, account string, f func()) {
+	u.Helper()
 	access, err := u.room.Access(u.Context(), "g")
 	if err != nil {
 		u.Fatal(err)
 	}
 	full, less := access.Members, map[string]string{}
 	for _, n := range u.box.Nodes {
-		less[n.Name] = fmt.Sprintf("limited:limited@tcp(127.0.0.1:%d)/", n.Port)
+		less[n.Name] = fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/", account, account, n.Port)
 		c := sandboxtest.Connect(u, n)
 		await.Until(u, func() bool {
-			text, err := c.Text(u.Context(), "SELECT COUNT(*) FROM mysql.user WHERE User = 'limited'")
+			text, err := c.Text(u.Context(), "SELECT COUNT(*) FROM mysql.user WHERE User = '"+account+"'")
 			return err == nil && text == "1"
 		}, "%s to have the account", n.Name)
 		c.Close()
@@ -216,17 +240,26 @@ func (u *trio) limited(first *sandbox.Node) {
 		}
 	}
 	as(less)
-	j, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", By: "test"})
-	if err != nil {
-		u.Fatal(err)
-	}
-	if v := j.Receipt.Verified; v.Written || len(v.Arrived) != 2 || !strings.Contains(v.Not, "INSERT") {
-		u.Errorf("an account that may not write: %+v", v)
-	}
-	if !slices.ContainsFunc(j.Receipt.Notes, func(n string) bool { return strings.Contains(n, "GRANT EVENT") }) {
-		u.Errorf("it is not said that events may not run: %q", j.Receipt.Notes)
-	}
+	f()
 	as(full)
+}
+
+// limited switches over, and back, as an account that sees no events and may write no row: it says so, and switches over nevertheless.
+func (u *trio) limited(first *sandbox.Node) {
+	u.Helper()
+	u.sql(first, "CREATE USER limited@'%' IDENTIFIED BY 'limited'", "GRANT ALL PRIVILEGES ON *.* TO limited@'%'", "REVOKE EVENT, INSERT ON *.* FROM limited@'%'")
+	u.ran(first, "limited", func() {
+		j, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", By: "test"})
+		if err != nil {
+			u.Fatal(err)
+		}
+		if v := j.Receipt.Verified; v.Written || len(v.Arrived) != 2 || !strings.Contains(v.Not, "INSERT") {
+			u.Errorf("an account that may not write: %+v", v)
+		}
+		if !slices.ContainsFunc(j.Receipt.Notes, func(n string) bool { return strings.Contains(n, "GRANT EVENT") }) {
+			u.Errorf("it is not said that events may not run: %q", j.Receipt.Notes)
+		}
+	})
 	_, p := u.primary()
 	u.sql(p, "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES', time_zone = '+03:00'", "ALTER DEFINER = app@'%' EVENT test.tick ENABLE", "SET GLOBAL event_scheduler = ON")
 	if _, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", To: first.Name, By: "test"}); err != nil {

@@ -173,6 +173,7 @@ func (c *create) run(ctx context.Context, name string) error {
 		if err := c.Did(ctx, name, "the creation of group "+name, r.Add(ctx, g, access)); err != nil {
 			return err
 		}
+		lacks(c.Err, carry.Lacking(ctx, g, reached, c.patience))
 		return c.tell([]group.Group{*g})
 	})
 }

@@ -3,6 +3,10 @@ package group
 import (
 	"context"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +37,17 @@ type HealthAnswer struct {
 	Alive   bool            `json:"alive"` // the primary answers
 	Ready   bool            `json:"ready"` // somebody could follow it now
 	Choice  failover.Choice `json:"choice"`
+	// Lacking are, by member, the statements that give Risso's account there what a change of the primary needs.
+	Lacking map[string][]string `json:"lacking,omitempty"`
 	// Agents is what the agents beside the members tell.
 	Agents []carry.AgentSaid `json:"agents,omitempty"`
+}
+
+// lacks says what accounts may not do that a change of the primary needs.
+func lacks(w io.Writer, lacking map[string][]string) {
+	for _, name := range slices.Sorted(maps.Keys(lacking)) {
+		fmt.Fprintln(w, oneline.Of(name+": Risso's account may not do all that a change of the primary needs: run "+strings.Join(lacking[name], "; ")))
+	}
 }
 
 func newHealth(s screen.Streams) *cobra.Command {
@@ -52,12 +65,16 @@ func newHealth(s screen.Streams) *cobra.Command {
 					return err
 				}
 				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice}
+				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
+					return err
+				}
 				if c.output == "json" {
 					err = render.JSON(c.Out, a)
 				} else {
 					for _, line := range f.Words() {
 						fmt.Fprintln(c.Out, oneline.Of(line))
 					}
+					lacks(c.Out, a.Lacking)
 					for _, said := range a.Agents {
 						words := said.Error
 						if said.Report != nil {
