@@ -51,7 +51,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		{"checksum", [][]string{{"checksum", "--dsn", "DSN", "--replica", "REPLICA", "--schema", "shop"}}},
 		{"mend", [][]string{{"checksum", "--dsn", "DSN", "--replica", "REPLICA", "--schema", "shop", "--mend", "--state", t.TempDir()}}},
 		{"topology", [][]string{{"topology", "--dsn", "DSN", "--alone", "-o", "json"}}},
-		{"agent", nil}, // fence's TestPrivileges does it
+		{"agent", nil},    // fence's TestPrivileges does it
 		{"failover", nil}, // carry's TestTakeOver does it
 		{"restore", [][]string{{"restore", "--from", place, "--into", "DSN", "--schema", "shop", "--rename", "shop=shop2"}}},
 		{"bench", [][]string{
