@@ -137,6 +137,18 @@ func (q *squad) returned(old *sandbox.Node, dir string) {
 	q.whole()
 }
 
+// receivers stops or starts receiving on nodes.
+func (q *squad) receivers(what string, nodes []*sandbox.Node) {
+	q.Helper()
+	for _, n := range nodes {
+		word := "REPLICA"
+		if n.Program.Family == sandbox.FamilyMariaDB {
+			word = "SLAVE"
+		}
+		execSQL(q.T, n, what+" "+word+" IO_THREAD")
+	}
+}
+
 // TestControllersFailover: the leader of three controllers is killed amid a failover, at each of its stages. The next one brings it to its end at once, whatever the lease of the
 // first one says; nothing that was acknowledged is lost, and nobody writes to two servers.
 func TestControllersFailover(t *testing.T) {
@@ -182,8 +194,17 @@ func TestControllersFailover(t *testing.T) {
 				}
 			}
 			began := time.Now()
+			if when == "before_failover" { // it has a write that nobody else has, and that was promised to nobody
+				q.receivers("STOP", q.others(old))
+				await(t, "a commit that waits for a replica", func() bool {
+					return value(t, old, "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for semi-sync ACK%'") != "0"
+				})
+			}
 			if err := old.Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
+			}
+			if when == "before_failover" {
+				q.receivers("START", q.others(old))
 			}
 			at := ""
 			if strings.Contains(when, "_") {

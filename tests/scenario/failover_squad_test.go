@@ -164,9 +164,30 @@ func (q *squad) complete(nodes ...*sandbox.Node) {
 	}
 	q.mu.Unlock()
 	for _, n := range nodes {
-		await(q.T, n.Name+" has all acknowledged rows", func() bool {
-			return value(q.T, n, "SELECT COUNT(*) FROM app.ledger WHERE id IN ("+strings.Join(ids, ",")+")") == fmt.Sprint(len(ids))
-		})
+		in := "SELECT COUNT(*) FROM app.ledger WHERE id IN (" + strings.Join(ids, ",") + ")"
+		for end := time.Now().Add(patience); value(q.T, n, in) != fmt.Sprint(len(ids)); time.Sleep(20 * time.Millisecond) {
+			if time.Now().Before(end) {
+				continue
+			}
+			for _, o := range q.box.Nodes { // lost, or only not there yet
+				q.Logf("%s has %s of %d acknowledged rows", o.Name, value(q.T, o, in), len(ids))
+			}
+			show := "SHOW REPLICA STATUS"
+			if n.Program.Family == sandbox.FamilyMariaDB {
+				show = "SHOW ALL SLAVES STATUS"
+			}
+			var status []string
+			for _, r := range execSQL(q.T, n, show) {
+				for _, row := range r.Rows {
+					for i, v := range row {
+						if v != nil && *v != "" {
+							status = append(status, r.Columns[i]+" "+*v)
+						}
+					}
+				}
+			}
+			q.Fatalf("%s does not have all acknowledged rows after %s; it replicates: %s", n.Name, patience, strings.Join(status, ", "))
+		}
 	}
 }
 
