@@ -60,7 +60,8 @@ type Node struct {
 	trouble error           // what keeps it from its work; nil: nothing
 	acting  *acting         // nil: it does not lead
 	changed chan struct{}   // closed when acting changes
-	heard   time.Time       // when it last heard from the leader, or led
+	heard   time.Time       // when it last heard from the leader, or led, and had what was agreed on
+	isLevel bool            // it had all that was agreed on since it last did not hear from the leader
 	removed map[string]bool // fingerprints of certificates that do not count any more
 
 	yielding int // more than 0: it hands over the lead, and must not act

@@ -81,6 +81,36 @@ type acting struct {
 // that confirmed it elect no other one, by what clocks may run at different speeds, and then some.
 func (n *Node) lease() time.Duration { return n.Folder.heartbeat() * 3 / 4 }
 
+// keepLevel notes whether this file has what all agreed on: after a start, and after each time in which the leader was not heard, it asks for that once.
+func (n *Node) keepLevel(ctx context.Context) {
+	beat := n.Folder.heartbeat()
+	for delay.For(ctx, beat/8) == nil {
+		r := n.now()
+		if r == nil {
+			continue
+		}
+		_, id := r.LeaderWithID()
+		contact := n.Leader() || id != "" && time.Since(r.LastContact()) < beat
+		n.mu.Lock()
+		was := n.isLevel
+		if !contact {
+			n.isLevel = false
+		}
+		n.mu.Unlock()
+		if !contact || was {
+			continue
+		}
+		if lctx, stop := context.WithTimeout(ctx, 2*time.Second); n.Level(lctx) == nil {
+			stop()
+			n.mu.Lock()
+			n.isLevel = true
+			n.mu.Unlock()
+		} else {
+			stop()
+		}
+	}
+}
+
 // keepLease acts while this controller leads.
 func (n *Node) keepLease(ctx context.Context) error {
 	beat, r := n.Folder.heartbeat(), n.now()
@@ -205,6 +235,9 @@ func (n *Node) Heard() time.Time {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !leads && !n.isLevel { // heartbeats come, too, while what was agreed on meanwhile does not yet
+		return n.heard
+	}
 	if at.After(n.heard) {
 		n.heard = at
 	}

@@ -43,6 +43,7 @@ func (n *Node) Run(ctx context.Context) error {
 			return ended(ctx, err)
 		}
 		g.Go(func() error { return n.keepLease(ctx) })
+		g.Go(func() error { n.keepLevel(ctx); return nil })
 		g.Go(func() error { return n.introduce(ctx) })
 		return nil
 	})
