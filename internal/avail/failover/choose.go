@@ -101,7 +101,7 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 	no := func(code, remedy, format string, args ...any) { refuse(&c.Refused, code, remedy, format, args...) }
 	switch {
 	case m.Status == group.Faulty:
-		no("faulty", "risso group set-status "+ch.Group.Name+" "+m.Name+" SPARE, once it is well", "it is FAULTY%s", because(m.Fault))
+		no("faulty", "risso group set-status "+ch.Group.Name+" "+m.Name+" SPARE", "it is FAULTY%s", because(m.Fault))
 	case m.Status == group.Spare && ch.To != m.Name:
 		no("spare", "name it with --to "+m.Name, "it is SPARE: it is promoted only by name")
 	}

@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,7 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 	if err := r.promote(ctx, n); err != nil {
 		return r.broken(ctx, err)
 	}
-	if err := r.publish(ctx, group.Faulty, "it did not answer: "+a.Because); err != nil {
+	if err := r.publish(ctx, group.Faulty, cmp.Or(a.Because, "it did not answer")); err != nil {
 		return r.broken(ctx, err)
 	}
 	return r.conclude(ctx)

@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -81,7 +82,7 @@ func (r *run) applies(ctx context.Context, name string) error {
 func (r *run) promoteAgain(ctx context.Context) error {
 	status, why := group.Secondary, ""
 	if r.j.Kind == failover.Failover {
-		status, why = group.Faulty, "it did not answer: "+r.j.Because
+		status, why = group.Faulty, cmp.Or(r.j.Because, "it did not answer")
 	}
 	if i := r.g.Primary(); i >= 0 && r.g.Members[i].Name == r.j.New { // it was published
 		return r.conclude(ctx)
