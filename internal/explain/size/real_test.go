@@ -74,7 +74,7 @@ func makeTables(t *testing.T, c *mysql.Conn) {
 		"CREATE TABLE words (id INT PRIMARY KEY, t TEXT, FULLTEXT KEY (t))",
 		"CREATE TABLE `od-d ``na\"me#P#é日` (id INT PRIMARY KEY)",
 		"CREATE VIEW broken AS SELECT id FROM isam", "CREATE TABLE gone (id INT)", "CREATE VIEW broken2 AS SELECT id FROM gone", "DROP TABLE gone",
-		"FLUSH TABLES pressed FOR EXPORT", "UNLOCK TABLES", "ANALYZE TABLE pressed, parts")
+		"FLUSH TABLES pressed, parts FOR EXPORT", "UNLOCK TABLES", "ANALYZE TABLE pressed, parts")
 }
 
 // TestRead: sizes are those that the file system shows, for tables of all kinds and names.
