@@ -157,7 +157,7 @@ func (l *Lab) control(ctx context.Context, o LabOptions) error {
 	if err := l.writeConfig(config); err != nil {
 		return err
 	}
-	args := []string{"group", "create", l.Group, "--config", config, "--all", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
+	args := []string{"group", "create", l.Group, "--config", config, "--all", "--rebuild", "--pause", "1s", "--about", "staging: a sandbox of risso chaos"}
 	if o.SemiSync {
 		args = append(args, "--semi-sync")
 	}
@@ -259,54 +259,54 @@ func anyOf(ask []func(context.Context) (ledger.Server, error)) func(context.Cont
 	}
 }
 
-// Tend rebuilds members that the group keeps out because of transactions that only they have.
+// Tend waits until members that the group keeps out, because of transactions that only they have, are rebuilt: the controllers do that by themselves.
 func (l *Lab) Tend(ctx context.Context) (rebuilt []string, err error) {
 	if l.Where == nil {
 		return nil, nil
 	}
+	waited := map[string]bool{}
+	for {
+		g, err := l.group(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := 0
+		for _, m := range g.Members {
+			switch {
+			case m.Status == group.Faulty && m.Errant != "": // one that is FAULTY otherwise is on its way back
+				if m.Rebuild != nil && m.Rebuild.Tries > 0 {
+					return rebuilt, fmt.Errorf("%s: %s", m.Name, m.Rebuild.Words(time.Now()))
+				}
+				waited[m.Name] = true
+				out++
+			case waited[m.Name]:
+				delete(waited, m.Name)
+				rebuilt = append(rebuilt, m.Name)
+			}
+		}
+		if out == 0 {
+			if len(rebuilt) > 0 {
+				err = l.ready(ctx)
+			}
+			return rebuilt, err
+		}
+		if err := delay.For(ctx, 500*time.Millisecond); err != nil {
+			return rebuilt, context.Cause(ctx)
+		}
+	}
+}
+
+// group is how the group stands, by the first controller's data folder.
+func (l *Lab) group(ctx context.Context) (group.Group, error) {
 	text, err := l.risso(ctx, "group", "show", l.Group, "--output", "json")
 	if err != nil {
-		return nil, err
+		return group.Group{}, err
 	}
 	var a struct{ Groups []group.Group }
 	if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Groups) != 1 {
-		return nil, fmt.Errorf("risso group show: %w: %s", err, text)
+		return group.Group{}, fmt.Errorf("risso group show: %w: %s", err, text)
 	}
-	for _, m := range a.Groups[0].Members {
-		if m.Status != group.Faulty || m.Errant == "" {
-			continue // one that is FAULTY otherwise is on its way back
-		}
-		if err := l.rebuild(ctx, m.Name); err != nil {
-			return rebuilt, err
-		}
-		rebuilt = append(rebuilt, m.Name)
-	}
-	return rebuilt, nil
-}
-
-// rebuild fills a member again from the primary.
-func (l *Lab) rebuild(ctx context.Context, member string) error {
-	s, err := l.Find(ctx)
-	if err != nil {
-		return err
-	}
-	primary, err := l.Sandbox.Node(s.Name)
-	if err != nil {
-		return err
-	}
-	n, err := l.Sandbox.Node(member)
-	if err != nil {
-		return err
-	}
-	if err := n.Reseed(ctx, primary); err != nil {
-		return err
-	}
-	for _, status := range []group.Status{group.Spare, group.Secondary} {
-		if _, err := l.risso(ctx, "group", "set-status", l.Group, member, string(status)); err != nil {
-			return err
-		}
-	}
-	return l.ready(ctx)
+	return a.Groups[0], nil
 }
 
 // ready lets members that are new hear from the primary as often as the others.
