@@ -51,15 +51,20 @@ test.describe('who may fail over', () => {
     expect(errors).toEqual([]);
   });
 
-  test('changes a weight after seeing what that does; a plan that is cancelled does nothing', async ({ page }) => {
+  test('changes weight, rule and data center after seeing what that does; a plan that is cancelled does nothing', async ({ page }) => {
     await page.goto('/groups/shop');
     await page.getByRole('button', { name: 'Change db3' }).click();
     await page.getByLabel('weight of reads').fill('0.5');
+    await page.getByLabel('promoted').selectOption('avoid');
+    await page.getByLabel('data center').fill('east');
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await expect(page.locator('.g-ask .g-plan')).toContainText('db3 gets reads by the weight 0.5 instead of 1');
+    await expect(page.locator('.g-ask .g-plan')).toContainText('db3 has the rule avoid instead of neutral: it follows only if no other member can');
+    await expect(page.locator('.g-ask .g-plan')).toContainText('db3 is in the data center east instead of no data center');
     await expect(row(page, 'db3').locator('.g-weight')).toHaveText('1');
     await page.getByRole('button', { name: 'Yes, do it' }).click();
     await expect(row(page, 'db3').locator('.g-weight')).toHaveText('0.5');
+    await expect(row(page, 'db3').locator('.g-rule')).toHaveText('east, avoid');
     await page.locator('.g-ask').getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Fail over by hand only…' }).click();
     await expect(page.locator('.g-ask .g-plan')).toContainText('shop is failed over by hand only');

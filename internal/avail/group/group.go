@@ -239,6 +239,48 @@ func (g *Group) SetWeight(name string, w float64) error {
 	return nil
 }
 
+// CheckRule refuses what is no rule.
+func CheckRule(r Rule) error {
+	if !slices.Contains(Rules(), r) {
+		return fault.Usagef("%q is no rule: prefer, neutral, avoid or never", r)
+	}
+	return nil
+}
+
+// SetRule says how gladly a member is promoted.
+func (g *Group) SetRule(name string, r Rule) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", name, ErrNone))
+	}
+	if err := CheckRule(r); err != nil {
+		return err
+	}
+	g.Members[i].Rule = r
+	return nil
+}
+
+// CheckCenter refuses what is no name of a data center; "" is none.
+func CheckCenter(center string) error {
+	if center == "" {
+		return nil
+	}
+	return CheckName(center)
+}
+
+// SetCenter says in which data center a member is; "": in none that matters.
+func (g *Group) SetCenter(name, center string) error {
+	i := g.Find(name)
+	if i < 0 {
+		return fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", name, ErrNone))
+	}
+	if err := CheckCenter(center); err != nil {
+		return err
+	}
+	g.Members[i].Center = center
+	return nil
+}
+
 // Promoted makes a member the primary. What was it becomes old, FAULTY or SECONDARY.
 func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now time.Time) error {
 	i := g.Find(name)

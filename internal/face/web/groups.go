@@ -98,6 +98,8 @@ type order struct {
 	Member     string        `json:"member"`
 	Status     *group.Status `json:"status"`
 	Weight     *float64      `json:"weight"`
+	Rule       *group.Rule   `json:"rule"`
+	Center     *string       `json:"center"`
 	Automatic  *bool         `json:"automatic"`
 	Active     *bool         `json:"active"`
 }
@@ -112,15 +114,15 @@ func promotes(do func(context.Context, carry.Asked, bool) (failover.Changed, err
 	}
 }
 
-// setMember gives a member another status or weight.
+// setMember gives a member another status, weight, rule or data center.
 func (s *server) setMember(ctx context.Context, o order, by string) (failover.Changed, error) {
 	switch {
-	case o.Member == "" || o.Status == nil && o.Weight == nil:
-		return failover.Changed{}, badRequest("the body does not say what of which member", `send {"group": "shop", "member": "db2", "status": "SPARE"}, or "weight": 0.5`)
+	case o.Member == "" || o.Status == nil && o.Weight == nil && o.Rule == nil && o.Center == nil:
+		return failover.Changed{}, badRequest("the body does not say what of which member", `send {"group": "shop", "member": "db2", "status": "SPARE"}, or "weight": 0.5, "rule": "never", "center": "east"`)
 	case o.Status != nil && !slices.Contains(group.Statuses(), *o.Status):
 		return failover.Changed{}, badRequest(strconv.Quote(string(*o.Status))+" is no status", "SECONDARY, SPARE or FAULTY")
 	}
-	return s.Groups.Set(ctx, failover.Setting{Group: o.Group, Member: o.Member, Status: o.Status, Weight: o.Weight, By: by}, o.DryRun)
+	return s.Groups.Set(ctx, failover.Setting{Group: o.Group, Member: o.Member, Status: o.Status, Weight: o.Weight, Rule: o.Rule, Center: o.Center, By: by}, o.DryRun)
 }
 
 // setPolicy says whether a group is watched, and failed over automatically.

@@ -54,6 +54,9 @@ func (p *prober) run(ctx context.Context, every time.Duration) {
 	for ctx.Err() == nil {
 		var s seen
 		s, c = p.look(ctx, c)
+		if ctx.Err() != nil {
+			return // what was cut off says nothing of the member
+		}
 		select {
 		case p.tell <- s:
 		case <-ctx.Done():

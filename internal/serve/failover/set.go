@@ -15,6 +15,8 @@ type Setting struct {
 	Member    string
 	Status    *group.Status
 	Weight    *float64
+	Rule      *group.Rule
+	Center    *string
 	Automatic *bool // risso serve fails it over by itself
 	Active    *bool // risso serve watches it
 	By        string
@@ -27,10 +29,30 @@ var means = map[group.Status]string{
 	group.Faulty:    "it gets nothing, and comes back by SPARE only",
 }
 
+// rules is what they mean, in words.
+var rules = map[group.Rule]string{
+	group.Prefer:  "it follows before others",
+	group.Neutral: "it follows as what it received says",
+	group.Avoid:   "it follows only if no other member can",
+	group.Never:   "it is not promoted, not even by name",
+}
+
+func centerWords(center string) string {
+	if center == "" {
+		return "no data center"
+	}
+	return "the data center " + center
+}
+
+// ofMember reports whether it is about a member.
+func (s Setting) ofMember() bool {
+	return s.Status != nil || s.Weight != nil || s.Rule != nil || s.Center != nil
+}
+
 // apply changes a group, and says how in words.
 func (s Setting) apply(g *group.Group, now time.Time) (words []string, err error) {
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
-	if s.Status != nil || s.Weight != nil {
+	if s.ofMember() {
 		i := g.Find(s.Member)
 		if i < 0 {
 			return nil, fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", s.Member, group.ErrNone))
@@ -46,6 +68,18 @@ func (s Setting) apply(g *group.Group, now time.Time) (words []string, err error
 				return nil, err
 			}
 			say("%s gets reads by the weight %g instead of %g", g.Members[i].Name, *s.Weight, was)
+		}
+		if was := g.Members[i].Rule; s.Rule != nil && was != *s.Rule {
+			if err := g.SetRule(s.Member, *s.Rule); err != nil {
+				return nil, err
+			}
+			say("%s has the rule %s instead of %s: %s", g.Members[i].Name, *s.Rule, was, rules[*s.Rule])
+		}
+		if was := g.Members[i].Center; s.Center != nil && was != *s.Center {
+			if err := g.SetCenter(s.Member, *s.Center); err != nil {
+				return nil, err
+			}
+			say("%s is in %s instead of %s", g.Members[i].Name, centerWords(*s.Center), centerWords(was))
 		}
 	}
 	if s.Automatic != nil && g.Policy.Automatic != *s.Automatic {

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 func TestSettings(t *testing.T) {
 	status := func(s group.Status) *group.Status { return &s }
 	weight := func(w float64) *float64 { return &w }
+	rule := func(r group.Rule) *group.Rule { return &r }
 	yes, no := true, false
+	east, odd := "east", "the east"
 	for _, c := range []struct {
 		name   string
 		s      Setting
@@ -29,11 +32,15 @@ func TestSettings(t *testing.T) {
 		{name: "less than nothing", s: Setting{Member: "b", Weight: weight(-1)}, fails: "-1 is no weight"},
 		{name: "nobody", s: Setting{Member: "x", Weight: weight(1)}, fails: "no such server"},
 		{name: "by promotion alone", s: Setting{Member: "b", Status: status(group.Primary)}, fails: "made by a switchover"},
+		{name: "a rule", s: Setting{Member: "b", Rule: rule(group.Never)}, says: "b has the rule never instead of neutral: it is not promoted", member: group.Member{Name: "b", Status: group.Secondary, Weight: 1, Rule: group.Never}, auto: true, active: true},
+		{name: "no rule", s: Setting{Member: "b", Rule: rule("often")}, fails: "no rule"},
+		{name: "a data center", s: Setting{Member: "b", Center: &east}, says: "b is in the data center east instead of no data center", member: group.Member{Name: "b", Status: group.Secondary, Weight: 1, Center: east}, auto: true, active: true},
+		{name: "no data center", s: Setting{Member: "b", Center: &odd}, fails: "a name has letters"},
 		{name: "by hand", s: Setting{Automatic: &no}, says: "by hand only", member: group.Member{Name: "b", Status: group.Secondary, Weight: 1}, active: true},
 		{name: "automatic already", s: Setting{Automatic: &yes}, says: "nothing changes", member: group.Member{Name: "b", Status: group.Secondary, Weight: 1}, auto: true, active: true},
 		{name: "left alone", s: Setting{Active: &no}, says: "leaves g alone", member: group.Member{Name: "b", Status: group.Secondary, Weight: 1}, auto: true},
 	} {
-		g := &group.Group{Name: "g", Active: true, Policy: group.Policy{Automatic: true}, Members: []group.Member{{Name: "a", Status: group.Primary, Weight: 1}, {Name: "b", Status: group.Secondary, Weight: 1}}}
+		g := &group.Group{Name: "g", Active: true, Policy: group.Policy{Automatic: true}, Members: []group.Member{{Name: "a", Status: group.Primary, Weight: 1}, {Name: "b", Status: group.Secondary, Weight: 1, Rule: group.Neutral}}}
 		words, err := c.s.apply(g, time.Now())
 		if c.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), c.fails) {
@@ -45,7 +52,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", c.name, err, words, c.says)
 		}
 		g.Members[1].Since = time.Time{}
-		if b := g.Members[1]; b.Name != c.member.Name || b.Status != c.member.Status || b.Weight != c.member.Weight || g.Policy.Automatic != c.auto || g.Active != c.active {
+		if b := g.Members[1]; b.Name != c.member.Name || b.Status != c.member.Status || b.Weight != c.member.Weight || b.Rule != cmp.Or(c.member.Rule, group.Neutral) || b.Center != c.member.Center || g.Policy.Automatic != c.auto || g.Active != c.active {
 			t.Errorf("%s: %+v, automatic %v, active %v", c.name, b, g.Policy.Automatic, g.Active)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/serve/lost"
 )
 
@@ -36,6 +37,7 @@ type watcher struct {
 	probers map[string]*prober
 	stops   map[string]context.CancelFunc
 	last    map[string]seen
+	reread  map[string]time.Time // when the account of a member that refuses it was read again
 	heard   map[string]progress
 	known   failover.Known
 	belief  failover.Belief
@@ -65,7 +67,7 @@ type result struct {
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
 	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
-		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
+		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, reread: map[string]time.Time{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
 // changed gives the watcher the group as it is now.
@@ -130,13 +132,17 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 	if g.Epoch < w.g.Epoch {
 		return // an older reading
 	}
-	w.g = g
+	policy := w.g.Policy
+	if w.g = g; policy != g.Policy { // what is wrong with the group goes by that
+		w.find()
+	}
 	w.sight.See(g.Lease, time.Now())
 	var access *keep.Access // read only if a member is new: groups are looked at four times a second
 	names := map[string]bool{}
 	for _, m := range g.Members {
 		names[m.Name] = true
-		if w.probers[m.Name] != nil {
+		p := w.probers[m.Name]
+		if p != nil && !w.shutOut(m.Name) {
 			continue
 		}
 		if access == nil {
@@ -151,7 +157,13 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 			w.once("target "+m.Name, fleet.SeverityWarning, fmt.Sprintf("%s of %s cannot be asked: %v", m.Name, g.Name, err))
 			continue
 		}
-		p := &prober{name: m.Name, target: t, tell: w.looks, late: w.late, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
+		if p != nil && p.target.Secret() == t.Secret() {
+			continue
+		}
+		if p != nil {
+			w.stops[m.Name]()
+		}
+		p = &prober{name: m.Name, target: t, tell: w.looks, late: w.late, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
 		cctx, cancel := context.WithCancel(ctx)
 		w.probers[m.Name], w.stops[m.Name] = p, cancel
 		probing.Go(func() { p.run(cctx, w.pace(m)) })
@@ -165,6 +177,18 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 		}
 	}
 	w.watchPrimary()
+}
+
+// rereadEvery is how often the account of a member that refuses it is read again: somebody may have given another one.
+const rereadEvery = 2 * time.Second
+
+// shutOut reports whether a member may be asked by another account since: it refuses the one that it is asked by. It is so once in a while.
+func (w *watcher) shutOut(name string) bool {
+	if w.last[name].kind != string(mysql.ClassLogin) || time.Since(w.reread[name]) < rereadEvery {
+		return false
+	}
+	w.reread[name] = time.Now()
+	return true
 }
 
 // pace is how often a member is looked at.

@@ -4,13 +4,16 @@ import { get, request } from './http';
 /** What a server of a group is for. */
 export type MemberStatus = 'PRIMARY' | 'SECONDARY' | 'SPARE' | 'FAULTY';
 
+/** How gladly a member is promoted. */
+export type MemberRule = 'prefer' | 'neutral' | 'avoid' | 'never';
+
 /** A server of a group. */
 export interface GroupMember {
   name: string;
   address: string;
   status: MemberStatus;
   /** how gladly it is promoted: prefer, neutral, avoid, never */
-  rule: string;
+  rule: MemberRule;
   weight: number;
   center?: string;
   since: string;
@@ -221,7 +224,7 @@ export interface Changed {
 /** What somebody wants of a group. */
 export type GroupOrder =
   | { do: 'switchover' | 'failover'; group: string; to?: string; accept_loss?: boolean }
-  | { do: 'member'; group: string; member: string; status?: MemberStatus; weight?: number }
+  | { do: 'member'; group: string; member: string; status?: MemberStatus; weight?: number; rule?: MemberRule; center?: string }
   | { do: 'policy'; group: string; automatic?: boolean; active?: boolean };
 
 /** How all groups stand. */

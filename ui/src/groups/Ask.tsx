@@ -1,8 +1,8 @@
 /** The plan of a change, and a question: nothing is changed before somebody said yes. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, changeGroup, mayFailOver, NO_FAILOVER, type Changed, type GroupMember, type GroupOrder, type MemberStatus } from '../api';
+import { ApiError, changeGroup, mayFailOver, NO_FAILOVER, type Changed, type GroupMember, type GroupOrder, type MemberRule, type MemberStatus } from '../api';
 import { Remedy } from '../common/parts';
-import { nextStatuses, outageWords, question } from './words';
+import { nextStatuses, outageWords, question, ruleWords, RULES } from './words';
 
 /** What somebody pressed: an order, or a member that is to be changed in a way that has to be said yet. */
 export type Wish = { order: GroupOrder } | { group: string; member: GroupMember };
@@ -14,17 +14,21 @@ const troubleOf = (e: unknown): Trouble => (e instanceof ApiError ? { what: e.me
 function MemberForm({ group, m, onOrder }: { group: string; m: GroupMember; onOrder: (o: GroupOrder) => void }) {
   const [status, setStatus] = useState<MemberStatus>(m.status);
   const [weight, setWeight] = useState(String(m.weight));
+  const [rule, setRule] = useState<MemberRule>(m.rule);
+  const [center, setCenter] = useState(m.center ?? '');
   const w = Number(weight);
   const fits = weight.trim() !== '' && w >= 0 && w <= 1000;
   const submit = (e: Event): void => {
     e.preventDefault();
-    onOrder({ do: 'member', group, member: m.name, ...(status === m.status ? {} : { status }), ...(w === m.weight ? {} : { weight: w }) });
+    onOrder({ do: 'member', group, member: m.name, ...(status === m.status ? {} : { status }), ...(w === m.weight ? {} : { weight: w }), ...(rule === m.rule ? {} : { rule }), ...(center.trim() === (m.center ?? '') ? {} : { center: center.trim() }) });
   };
   return (
     <form onSubmit={submit}>
       <label>status <select value={status} onChange={(e) => setStatus(e.currentTarget.value as MemberStatus)}>{[m.status, ...nextStatuses(m.status)].map((s) => <option key={s}>{s}</option>)}</select></label>
       <label>weight of reads <input inputMode="decimal" class="short" value={weight} onInput={(e) => setWeight(e.currentTarget.value)} aria-invalid={!fits} /></label>
-      <button type="submit" disabled={!fits || (status === m.status && w === m.weight)}>Show the plan</button>
+      <label>promoted <select value={rule} onChange={(e) => setRule(e.currentTarget.value as MemberRule)}>{RULES.map((r) => <option key={r} value={r}>{ruleWords(r)}</option>)}</select></label>
+      <label>data center <input class="short" value={center} onInput={(e) => setCenter(e.currentTarget.value)} /></label>
+      <button type="submit" disabled={!fits || (status === m.status && w === m.weight && rule === m.rule && center.trim() === (m.center ?? ''))}>Show the plan</button>
       {m.status === 'PRIMARY' && <p class="quiet">The status of a primary changes when another member becomes it.</p>}
     </form>
   );

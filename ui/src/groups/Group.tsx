@@ -24,7 +24,7 @@ function Members({ s, f, now, wants, busy }: { s: GroupStanding; f: GroupForecas
   const centers = s.group.members.some((m) => m.center);
   return (
     <table class="g-members" aria-label={`Members of ${s.group.name}`}>
-      <thead><tr><th scope="col">Status</th><th scope="col">Server</th><th scope="col">Last look</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Weight</th><th scope="col">{centers ? 'Centre, rule' : 'Rule'}</th><th scope="col"><span class="unseen">Change it</span></th></tr></thead>
+      <thead><tr><th scope="col">Status</th><th scope="col">Server</th><th scope="col">Last look</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Weight</th><th scope="col">{centers ? 'Center, rule' : 'Rule'}</th><th scope="col"><span class="unseen">Change it</span></th></tr></thead>
       <tbody>
         {s.group.members.map((m) => {
           const seen = seenOf(s, m.name);

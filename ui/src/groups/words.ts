@@ -1,5 +1,5 @@
 /** What the page Groups says, without the page. */
-import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, LostTransaction, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
+import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, LostTransaction, MemberRule, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
 import { age, counted, seconds, unix } from '../common/format';
 
 /** A sentence, and how loudly it is said. */
@@ -232,6 +232,19 @@ export function question(o: GroupOrder, c: Changed): string {
     case 'failover': return `Fail ${o.group} over${c.old ? ` from ${c.old}` : ''} to ${c.new}?`;
     case 'member': return `Change ${o.member} in ${o.group}?`;
     case 'policy': return `Change the policy of ${o.group}?`;
+  }
+}
+
+/** How gladly a member may be promoted, the most gladly first. */
+export const RULES: MemberRule[] = ['prefer', 'neutral', 'avoid', 'never'];
+
+/** What a rule means, in a few words. */
+export function ruleWords(r: MemberRule): string {
+  switch (r) {
+    case 'prefer': return 'before others';
+    case 'neutral': return 'as what it received says';
+    case 'avoid': return 'only if no other can';
+    case 'never': return 'never';
   }
 }
 

@@ -64,6 +64,22 @@ func newSetWeight(s screen.Streams) *cobra.Command {
 		})
 }
 
+func newSetRule(s screen.Streams) *cobra.Command {
+	return changing(s, "set-rule GROUP MEMBER prefer|neutral|avoid|never", "Say how gladly a member is promoted",
+		"Of the members that may follow the primary, one that is preferred comes first, and one that is to be avoided only\nif no other can. One with never is not promoted, not even by name.",
+		"  risso group set-rule shop db3 never",
+		func(value string) error { return group.CheckRule(group.Rule(value)) },
+		func(g *group.Group, member, value string) error { return g.SetRule(member, group.Rule(value)) })
+}
+
+func newSetCenter(s screen.Streams) *cobra.Command {
+	return changing(s, "set-center GROUP MEMBER CENTER", "Say in which data center a member is",
+		"Of members with equal rules, one in the data center that risso group set-policy --center names comes first;\nwithout that, one in the data center of the old primary. An empty name takes it away.",
+		"  risso group set-center shop db3 east",
+		group.CheckCenter,
+		func(g *group.Group, member, value string) error { return g.SetCenter(member, value) })
+}
+
 func newRemove(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "remove GROUP [MEMBER]", Short: "Forget a group, or one of its members", Long: "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group.\n\n" + fault.Help,

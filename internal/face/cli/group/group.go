@@ -3,6 +3,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -45,7 +46,7 @@ with the accounts by which their servers are reached.`,
   risso group show shop
   risso group set-status shop db2 SPARE`,
 	}
-	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s), newPromote(s), newDemote(s), newRebuild(s), newRebuilds(s))
+	cmd.AddCommand(newCreate(s), newList(s), newShow(s), newSetStatus(s), newSetWeight(s), newSetRule(s), newSetCenter(s), newSetPolicy(s), newSetAccess(s), newRemove(s), newHealth(s), newActivate(s), newDeactivate(s), newAdd(s), newPrepare(s), newPromote(s), newDemote(s), newRebuild(s), newRebuilds(s))
 	return cmd
 }
 
@@ -64,19 +65,10 @@ type Answer struct {
 
 type create struct {
 	command
-	servers         flags.Servers
-	replUser        string
-	replPassword    string
-	semiSync        bool
-	lossless        bool
-	manual          bool
-	noRow           bool
-	rebuild         bool
-	about           string
-	pause, patience time.Duration
-	agents          time.Duration
-	agentPort       int
-	agentToken      string
+	servers      flags.Servers
+	replUser     string
+	replPassword string
+	policy
 }
 
 func newCreate(s screen.Streams) *cobra.Command {
@@ -103,22 +95,12 @@ another one (its password is read from --replication-password-file).
 	fl := cmd.Flags()
 	fl.StringVar(&c.replUser, "replication-user", "", "account by which members replicate (default: that of the first --dsn)")
 	fl.StringVar(&c.replPassword, "replication-password-file", "", "file with its password")
-	fl.BoolVar(&c.semiSync, "semi-sync", false, "each new primary waits for an acknowledgement of a replica before a commit is acknowledged")
-	fl.BoolVar(&c.lossless, "lossless", false, "refuse a failover that is known to lose transactions")
-	fl.BoolVar(&c.manual, "manual", false, "risso serve --failover auto does not fail it over: a person does")
-	fl.BoolVar(&c.noRow, "no-row", false, "write no row (into the schema risso) by which a promotion is verified")
-	fl.BoolVar(&c.rebuild, "rebuild", false, rebuildHelp)
-	fl.StringVar(&c.about, "about", "", "what it is, in your words")
-	c.patience = carry.DefaultLimits().Look
-	fl.IntVar(&c.agentPort, "agent-port", 0, "port of the agents on the members' hosts, which take orders to fence; 0: none is asked")
-	fl.StringVar(&c.agentToken, "agent-token-file", "", "file with the token that agents share with the controllers")
-	flags.DurationVar(fl, &c.agents, "agent-ttl", 0, "each member has a risso agent, which fences it after so long without a controller, as 3s")
-	flags.DurationVar(fl, &c.pause, "pause", group.DefaultPause, "between two automatic failovers")
+	c.flags(fl)
 	return cmd
 }
 
 func (c *create) run(ctx context.Context, name string) error {
-	if err := group.CheckName(name); err != nil {
+	if err := errors.Join(group.CheckName(name), c.policy.check()); err != nil {
 		return err
 	}
 	list, err := c.servers.Watched()
@@ -149,6 +131,7 @@ func (c *create) run(ctx context.Context, name string) error {
 			return fault.Usagef("--agent-token-file: %w", err)
 		}
 	}
+	patience := carry.DefaultLimits().Look
 	search := look.Search(targets)
 	search.Alone = true
 	t := search.Discover(ctx, starts)
@@ -164,16 +147,16 @@ func (c *create) run(ctx context.Context, name string) error {
 	if len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}
-	g := &group.Group{Name: name, About: c.about, Active: true, Members: members, Since: now,
-		Policy: group.Policy{Automatic: !c.manual, Lossless: c.lossless, Pause: c.pause, SemiSync: c.semiSync, Rejoin: true, Rebuild: c.rebuild, Agents: c.agents, AgentPort: c.agentPort, Unwritten: c.noRow}}
-	if no := carry.CheckReplication(ctx, g, reached, access.Replication, c.patience, names(members)...); len(no) > 0 {
+	g := &group.Group{Name: name, Active: true, Members: members, Since: now}
+	c.policy.apply(g, func(string) bool { return true })
+	if no := carry.CheckReplication(ctx, g, reached, access.Replication, patience, names(members)...); len(no) > 0 {
 		return repoint.Refused("group "+name, refusals(no))
 	}
 	return c.With(ctx, func(r *keep.Room) error {
 		if err := c.Did(ctx, name, "the creation of group "+name, r.Add(ctx, g, access)); err != nil {
 			return err
 		}
-		lacks(c.Err, carry.Lacking(ctx, g, reached, c.patience))
+		lacks(c.Err, carry.Lacking(ctx, g, reached, patience))
 		return c.tell([]group.Group{*g})
 	})
 }
@@ -222,9 +205,6 @@ func (c *command) tell(list []group.Group) error {
 	}
 	return nil
 }
-
-// rebuildHelp is what the flag is for, of all commands that have it.
-const rebuildHelp = "risso serve --failover auto rebuilds a member that has transactions of its own, once they are written down"
 
 func words(g group.Group) string {
 	out := ""

@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // carrier changes groups for a command.
@@ -109,15 +110,8 @@ func changesGroup(s screen.Streams, use, short, long, example string, do func(g 
 }
 
 func newActivate(s screen.Streams) *cobra.Command {
-	rebuild, cmd := false, (*cobra.Command)(nil)
-	cmd = changesGroup(s, "activate", "Let risso serve watch a group", "risso serve watches the group, tells clients where they go, and fails it over if that was asked for.",
-		"  risso group activate shop\n  risso group activate shop --rebuild", func(g *group.Group) {
-			if g.Active = true; cmd.Flags().Changed("rebuild") {
-				g.Policy.Rebuild = rebuild
-			}
-		})
-	cmd.Flags().BoolVar(&rebuild, "rebuild", false, rebuildHelp+"; --rebuild=false: no more (default: as it was)")
-	return cmd
+	return changesGroup(s, "activate", "Let risso serve watch a group", "risso serve watches the group, tells clients where they go, and fails it over if that was asked for.",
+		"  risso group activate shop", func(g *group.Group) { g.Active = true })
 }
 
 func newDeactivate(s screen.Streams) *cobra.Command {
@@ -135,12 +129,8 @@ func newAdd(s screen.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, w := range list { // before anything is said of the group
-				conn, err := mysql.Connect(cmd.Context(), w.Target, nil)
-				if err != nil {
-					return err
-				}
-				conn.Close()
+			if err := tried(cmd.Context(), list); err != nil {
+				return err
 			}
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				var g *group.Group
@@ -158,6 +148,18 @@ func newAdd(s screen.Streams) *cobra.Command {
 	c.bind(cmd, s)
 	servers.Bind(cmd)
 	return cmd
+}
+
+// tried connects to servers, before anything is said of their group.
+func tried(ctx context.Context, list []config.Watched) error {
+	for _, w := range list {
+		conn, err := mysql.Connect(ctx, w.Target, nil)
+		if err != nil {
+			return err
+		}
+		conn.Close()
+	}
+	return nil
 }
 
 // PrepareAnswer is what makes a group ready to be failed over.

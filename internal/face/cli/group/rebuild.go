@@ -47,7 +47,7 @@ group's state. Then it is compared with the primary, is SPARE, and becomes SECON
 up. If that is cut off, the same command, or risso serve, goes on.
 
 risso serve does the same by itself in a group whose policy says so: risso group create --rebuild, or
-risso group activate --rebuild.
+risso group set-policy --rebuild.
 
 ` + fault.Help,
 		Example: "  risso group rebuild shop db1 --dry-run\n  risso group rebuild shop db1 --from db3 --yes\n  risso group rebuild shop db1 --from clone --wait 10m",

@@ -1,0 +1,134 @@
+package scenario_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// TestGroupSettings: who follows goes by the rules and data centers that somebody gave, the policy can be changed, and accounts, too, while risso serve watches.
+func TestGroupSettings(t *testing.T) {
+	q := newSquad(t, sandbox.Options{Servers: []string{"mariadb"}})
+	first, one, two := q.box.Nodes[0], q.box.Nodes[1], q.box.Nodes[2]
+	set := func(args ...string) {
+		t.Helper()
+		mustCommand(t, append([]string{"group", args[0], "g", "--data", q.data}, args[1:]...)...)
+	}
+	follows := func(what string, n *sandbox.Node) {
+		t.Helper()
+		if winner, refused := q.dryRun(); winner != n.Name {
+			t.Errorf("%s: %q follows, want %s; refused %v", what, winner, n.Name, refused)
+		}
+	}
+	q.mustWrite(1)
+	q.complete(one, two)
+	follows("all alike", one)
+	set("set-rule", two.Name, "prefer")
+	follows("one is preferred", two)
+	set("set-rule", two.Name, "never")
+	follows("that one never", one)
+	if winner, refused := q.dryRun("--to", two.Name); winner != "" || !slices.Contains(refused[two.Name], "never") {
+		t.Errorf("never, by name: %q follows, refused %v", winner, refused)
+	}
+	set("set-rule", two.Name, "neutral")
+	set("set-center", two.Name, "east")
+	follows("a data center that nobody wants", one)
+	set("set-policy", "--center", "east")
+	follows("the data center that comes first", two)
+	set("set-policy", "--center", "")
+	set("set-center", first.Name, "east")
+	follows("the data center of the old primary", two)
+	for want, args := range map[string][]string{
+		"no such server":          {"set-rule", "g", "nobody", "never"},
+		"is no rule":              {"set-rule", "g", two.Name, "sometimes"},
+		"what of the policy":      {"set-policy", "g"},
+		"agents take orders only": {"set-policy", "g", "--agent-port", "9000"},
+		"there is no such group":  {"set-policy", "h", "--lossless"},
+		"is at 127.0.0.1":         {"set-access", "g", "--dsn", one.Name + "=" + q.dsn(two)},
+		"Access denied":           {"set-access", "g", "--dsn", strings.Replace(one.Name+"="+q.dsn(one), "@tcp", "x@tcp", 1)},
+	} {
+		if code, said := command(t, append([]string{"group"}, append(args, "--data", q.data)...)...); code == 0 || !strings.Contains(said, want) {
+			t.Errorf("%v: exit code %d, want %q: %s", args, code, want, said)
+		}
+	}
+
+	// An account of its own, whose password is changed.
+	execSQL(t, first, "CREATE USER care@'%' IDENTIFIED BY 'one'; GRANT ALL ON *.* TO care@'%' WITH GRANT OPTION")
+	secret := filepath.Join(tempDir(t), "password")
+	access := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(secret, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"set-access", "--replication-user", "care", "--replication-password-file", secret}
+		for _, n := range q.box.Nodes {
+			args = append(args, "--dsn", fmt.Sprintf("%s=care:%s@tcp(127.0.0.1:%d)/", n.Name, password, n.Port))
+		}
+		set(args...)
+	}
+	await(t, "all have the account", func() bool {
+		for _, n := range q.box.Nodes {
+			if value(t, n, "SELECT COUNT(*) FROM mysql.user WHERE User = 'care'") != "1" {
+				return false
+			}
+		}
+		return true
+	})
+	access("one")
+	s := serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements")
+	type seen struct {
+		State   string
+		Members []struct{ Answers bool }
+	}
+	standing := func() (out seen) {
+		t.Helper()
+		var a struct{ Groups []struct{ Seen *seen } }
+		s.get(t, "/api/groups/standing", nil, &a)
+		for _, g := range a.Groups {
+			if g.Seen != nil {
+				out = *g.Seen
+			}
+		}
+		return out
+	}
+	answers := func() (yes, no int) {
+		t.Helper()
+		for _, m := range standing().Members {
+			if m.Answers {
+				yes++
+			} else {
+				no++
+			}
+		}
+		return yes, no
+	}
+	await(t, "all members answer", func() bool { yes, _ := answers(); return yes == 3 })
+	execSQL(t, first, "ALTER USER care@'%' IDENTIFIED BY 'two'")
+	for _, n := range q.box.Nodes {
+		execSQL(t, n, "KILL USER care@'%'")
+	}
+	await(t, "no member lets Risso in", func() bool { _, no := answers(); return no == 3 })
+	access("two")
+	await(t, "all members answer again", func() bool { yes, _ := answers(); return yes == 3 })
+	q.whole()
+
+	// By hand only, and by itself again.
+	set("set-policy", "--manual", "--pause", "1s")
+	if err := first.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the primary is dead", func() bool { return standing().State == "dead" })
+	time.Sleep(2 * time.Second) // in which it would have been failed over
+	if _, p := q.members(); p != first {
+		t.Fatalf("a group that is failed over by hand: %s is the primary", p.Name)
+	}
+	set("set-policy", "--manual=false")
+	await(t, "it is failed over", func() bool { _, p := q.members(); return p == two && q.open(two) })
+}
