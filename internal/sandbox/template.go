@@ -21,7 +21,7 @@ import (
 
 // bootstrapTimeout bounds the making of one template. It takes some seconds on
 // an idle machine.
-const bootstrapTimeout = 2 * time.Minute
+const bootstrapTimeout = 5 * time.Minute
 
 // template is a fresh data directory for a server, made once per server build
 // and kept in the cache; making it takes seconds, a copy of it a fraction of one.

@@ -169,6 +169,11 @@ func TestControllers(t *testing.T) {
 		_, body, _ := left[0].request(t, http.MethodGet, "/api/self", url.Values{}, bearer(act))
 		return strings.Contains(string(body), "observer.controller")
 	})
+	for _, m := range left[0].members(t) {
+		if dead := m.State == "unknown"; dead != (m.Error != "") || strings.Contains(m.Error, "no controller leads") || dead && !strings.Contains(m.Error, "does not answer") {
+			t.Errorf("one controller is killed, and another leads: of %s is said %s, %q", m.Name, m.State, m.Error)
+		}
+	}
 	lost.start(t)
 	left[0].awaitAll(t, 3)
 	holdAlike(all, 4)

@@ -60,6 +60,9 @@ func TestFailoverByHand(t *testing.T) {
 		if code := r.code(t); code != 0 {
 			t.Fatalf("failover: exit code %d: %s%s", code, r.out, r.err)
 		}
+		if said := r.out.String(); !strings.Contains(said, "nobody took writes for at least ") { // no risso serve saw it die
+			t.Errorf("how long nobody took writes: %s", said)
+		}
 		if _, p := q.members(); p != one {
 			t.Fatalf("the primary is %s, not %s, which had received all", p.Name, one.Name)
 		}

@@ -84,6 +84,11 @@ func TestFailoverRebuild(t *testing.T) {
 		if err := p.Kill(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("serve: %s", s.err)
+			}
+		})
 		await(t, "the donor to be the primary", func() bool { _, now := q.members(); return now == donor && q.open(donor) })
 		await(t, "the rebuild to be stopped", func() bool { return q.heard(s, "was stopped, and goes on later") > 0 })
 		if m := q.refilled(first.Name); m.Status != "FAULTY" || m.Rebuild == nil || m.Rebuild.Tries != 0 {

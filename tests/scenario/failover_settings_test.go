@@ -1,10 +1,13 @@
 package scenario_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +61,21 @@ func TestGroupSettings(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %q: %s", args, code, want, said)
 		}
 	}
+
+	// By file and position: it is not known what it received.
+	execSQL(t, one, "STOP SLAVE; CHANGE MASTER TO MASTER_USE_GTID = no; START SLAVE")
+	await(t, "one that replicates by position is not promoted", func() bool {
+		winner, refused := q.dryRun()
+		return winner == two.Name && slices.Contains(refused[one.Name], "position")
+	})
+	code, refusal := command(t, "group", "create", "h", "--data", q.data, "--dsn", "a="+q.dsn(first), "--dsn", "b="+q.dsn(one))
+	_, remedy, _ := strings.Cut(refusal, "STOP SLAVE")
+	remedy, _, _ = strings.Cut(remedy, " on it")
+	if code == 0 || !strings.Contains(refusal, "replicates by file and position") {
+		t.Errorf("a group with a replica by position: exit code %d: %s", code, refusal)
+	}
+	execSQL(t, one, "STOP SLAVE"+remedy)
+	await(t, "it may be promoted again", func() bool { _, refused := q.dryRun(); return len(refused[one.Name]) == 0 })
 
 	// An account of its own, whose password is changed.
 	execSQL(t, first, "CREATE USER care@'%' IDENTIFIED BY 'one'; GRANT ALL ON *.* TO care@'%' WITH GRANT OPTION")
@@ -129,6 +147,62 @@ func TestGroupSettings(t *testing.T) {
 	if _, p := q.members(); p != first {
 		t.Fatalf("a group that is failed over by hand: %s is the primary", p.Name)
 	}
+	// A person does it: the receipt counts from when serve saw it die.
+	said := mustCommand(t, "failover", "--group", "g", "--data", q.data, "--yes")
+	m := regexp.MustCompile(`nobody took writes for ([0-9.]+) s\b`).FindStringSubmatch(said)
+	if m == nil {
+		t.Fatalf("the failover by hand does not say for how long nobody took writes: %s", said)
+	}
+	if seconds, err := strconv.ParseFloat(m[1], 64); err != nil || seconds < 2 {
+		t.Errorf("the failover by hand says nothing of the 2 seconds before it: %s", said)
+	}
 	set("set-policy", "--manual=false")
-	await(t, "it is failed over", func() bool { _, p := q.members(); return p == two && q.open(two) })
+	if err := first.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	q.whole()
+	if err := two.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is failed over", func() bool { _, p := q.members(); return p != two && q.open(p) })
+}
+
+// TestRestoredGroups: Risso's state is restored from a backup that is older than the last change of the primary: the present primary stays it, and what clients hear of it is
+// newer than all that they heard before.
+func TestRestoredGroups(t *testing.T) {
+	q := newSquad(t, sandbox.Options{Servers: []string{"mariadb"}})
+	first, one, two := q.box.Nodes[0], q.box.Nodes[1], q.box.Nodes[2]
+	s := serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements")
+	q.whole()
+	backup := filepath.Join(tempDir(t), "state")
+	mustCommand(t, "state", "backup", backup, "--data", q.data)
+	for _, to := range []*sandbox.Node{one, first, two} {
+		mustCommand(t, "switchover", "--group", "g", "--data", q.data, "--to", to.Name, "--yes")
+	}
+	q.whole()
+	before := q.epoch()
+	s.stop(t, syscall.SIGTERM)
+	mustCommand(t, "state", "restore", backup, "--data", q.data)
+	if _, p := q.members(); p != first || q.epoch() >= before {
+		t.Fatalf("the state is not the older one: %s is the primary of epoch %d, and there was %d", p.Name, q.epoch(), before)
+	}
+	serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements")
+	await(t, "the present primary is it", func() bool { _, p := q.members(); return p == two })
+	if now := q.epoch(); now <= before {
+		t.Errorf("it is the primary of epoch %d; clients that heard of %d do not believe that", now, before)
+	}
+	q.whole()
+	mustCommand(t, "switchover", "--group", "g", "--data", q.data, "--to", first.Name, "--yes")
+	q.whole()
+}
+
+// epoch is that of the group's primary.
+func (q *squad) epoch() (epoch uint64) {
+	q.Helper()
+	var a struct{ Groups []struct{ Epoch uint64 } }
+	said := mustCommand(q.T, "group", "show", "g", "--data", q.data, "-o", "json")
+	if err := json.Unmarshal([]byte(said), &a); err != nil || len(a.Groups) != 1 {
+		q.Fatalf("risso group show: %v: %s", err, said)
+	}
+	return a.Groups[0].Epoch
 }

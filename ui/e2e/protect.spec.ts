@@ -121,7 +121,7 @@ test.describe('protection, a month of it', () => {
         await page.goto(path);
         await expect(page.locator('main > *').first()).toBeVisible();
         const tabs = page.locator('.tabs a');
-        await expect(tabs).toHaveCount(path.startsWith('/server/') ? 11 : 8);
+        await expect(tabs).toHaveCount(path.startsWith('/server/') ? 11 : 9);
         for (const box of await tabs.evaluateAll((list) => list.map((e) => e.getBoundingClientRect().toJSON() as { left: number; right: number }))) {
           expect(box.left).toBeGreaterThanOrEqual(0);
           expect(box.right).toBeLessThanOrEqual(width);

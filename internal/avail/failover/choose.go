@@ -228,6 +228,9 @@ func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy,
 	if l.Filter != "" {
 		no("filter", "", "it leaves something out of what it replicates: %s", l.Filter)
 	}
+	if n.GTID.ByDomain && !l.GTID { // MySQL knows what it received all the same
+		no("position", mysql.Of(n.Server).FollowGTID(l.Name)+" on it", "it replicates by file and position: what it received is not known")
+	}
 	if l.Delay > 0 && !ch.Delayed && ch.To != c.Name {
 		no("delayed", "name it with --to "+c.Name, "it stays %s behind on purpose", digits.Span(secondsOf(l.Delay)))
 	}
@@ -337,7 +340,7 @@ func (ch *chooser) leader() int {
 // feeds reports whether others may get from a member what they lack: it is well but for what keeps it from being promoted.
 func (ch *chooser) feeds(c *Candidate) bool {
 	return c.node >= 0 && ch.Topology.Nodes[c.node].Seen && !slices.ContainsFunc(c.Refused, func(r Refusal) bool {
-		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "applier", "other_source", "no_replica", "channels", "tried"}, r.Code)
+		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "position", "applier", "other_source", "no_replica", "channels", "tried"}, r.Code)
 	})
 }
 

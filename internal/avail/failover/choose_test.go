@@ -140,6 +140,8 @@ func TestChoose(t *testing.T) {
 		{what: "filters, not even by name", with: func(s *scene) { s.node("b").Channels[0].Filter, s.To = "x", "b" }, refused: "b:filter :filter"},
 		{what: "no binary log", with: func(s *scene) { s.node("b").Log.On = false }, winner: "c", refused: "b:no_binlog"},
 		{what: "no log_replica_updates", with: func(s *scene) { s.node("b").Log.Updates = false }, winner: "c", refused: "b:no_log_updates"},
+		{what: "by file and position", maria: true, with: func(s *scene) { s.node("b").Channels[0].GTID = false }, winner: "c", refused: "b:position"},
+		{what: "by file and position, where what was received is known", with: func(s *scene) { s.node("b").Channels[0].GTID = false }, winner: "b"},
 		{what: "no GTIDs", with: func(s *scene) { s.node("b").GTID.Mode = "OFF" }, winner: "c", refused: "b:no_gtid"},
 		{what: "GTIDs that cannot be read", with: func(s *scene) { s.node("b").GTID.Executed = "?:?" }, winner: "c", refused: "b:gtid"},
 		{what: "InnoDB read-only", with: func(s *scene) { s.node("b").Writes.InnoDB = true }, winner: "c", refused: "b:innodb_read_only"},

@@ -29,6 +29,7 @@ func Codes() []Code {
 		{"no_replica", "member", "it does not replicate", "`risso serve --failover auto` points it at the primary"},
 		{"not_seen", "member, group", "it does not answer", "what the words say: start it, mend its account or the network"},
 		{"other_source", "member, group", "it replicates from a server that is no member", "`risso replica move MEMBER`"},
+		{"position", "member, group", "it replicates by file and position: on MariaDB it is not known then what it received", "the statement that is printed lets it replicate by GTID"},
 		{"server_id", "member", "another member has the same `server_id`, and could not replicate from it", "another `server_id` in the option file of one of them, and a restart"},
 		{"settings", "member", "in a switchover: its `lower_case_table_names` is another one", "name it with `--to`; the setting is given when a server is initialized"},
 		{"spare", "member", "it is SPARE", "name it with `--to`, or make it SECONDARY"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -65,6 +66,7 @@ type Known struct {
 	UUID     string    `json:"server_uuid,omitempty"`
 	ServerID string    `json:"server_id,omitempty"`
 	Executed string    `json:"executed,omitempty"`  // gtid_executed; of MariaDB gtid_binlog_state
+	Silent   time.Time `json:"silent,omitzero"`     // since when it did not answer risso serve any more; zero: it did when it was last asked
 	Told     bool      `json:"told,omitempty"`      // it told whether it waits for replicas; else the rest is not known
 	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
@@ -90,6 +92,7 @@ type Journal struct {
 	Began      time.Time      `json:"began"`
 	Ended      time.Time      `json:"ended,omitzero"`
 	Blocked    time.Time      `json:"blocked,omitzero"` // since when nobody took writes
+	Longer     bool           `json:"longer,omitempty"` // Blocked is when it was asked for: nobody saw when the old primary died
 	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
 	Before     map[string]Was `json:"before"`           // by server
 	Known      Known          `json:"known"`
@@ -141,7 +144,8 @@ type Receipt struct {
 	Time    time.Time     `json:"time"`
 	Old     string        `json:"old"`
 	New     string        `json:"new"`
-	Outage  time.Duration `json:"outage_ns"` // in which nobody took writes, as far as it was seen
+	Outage  time.Duration `json:"outage_ns"`               // in which nobody took writes, as far as it was seen
+	Longer  bool          `json:"outage_longer,omitempty"` // it is counted from when the failover was asked for: nobody saw when it began
 	Verdict Verdict       `json:"verdict"`
 	Words   string        `json:"words"` // the verdict, and because of what
 	// Lost are transactions that are known to be lost, by GTID; "": none is known.
@@ -157,6 +161,17 @@ type Receipt struct {
 	// Verified says whether the new primary takes writes, and where these arrive; nil: it did not come so far.
 	Verified *Verified `json:"verified,omitempty"`
 	Notes    []string  `json:"notes,omitempty"` // what is not as it was
+}
+
+// OutageWords say for how long nobody took writes; "": that is not known.
+func (r *Receipt) OutageWords() string {
+	switch {
+	case r.Outage <= 0:
+		return ""
+	case r.Longer:
+		return "nobody took writes for at least " + digits.Span(r.Outage) + ", since the failover was asked for"
+	}
+	return "nobody took writes for " + digits.Span(r.Outage)
 }
 
 // Contents are what lost transactions changed, as binary logs tell, without values: those are not kept in a receipt.

@@ -71,6 +71,8 @@ func below(t *topology.Topology, primary int) (no []Refusal) {
 		}
 		if !mysql.Of(n.Server).FollowsByGTID(n.GTID.Mode) {
 			refuse(&no, "no_gtid", "gtid_mode = ON", "%s does not use GTIDs: what was received could not be compared", n.Name)
+		} else if len(n.Channels) == 1 && !n.Channels[0].GTID {
+			refuse(&no, "position", mysql.Of(n.Server).FollowGTID(n.Channels[0].Name)+" on it", "%s replicates by file and position: what was received could not be compared", n.Name)
 		}
 		if len(n.Channels) == 1 && len(t.Sources(i)) == 1 && t.Sources(i)[0].Channel != nil {
 			continue

@@ -15,10 +15,10 @@ import (
 func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 	r := Receipt{Group: j.Group, Epoch: j.Epoch, Kind: j.Kind, Time: j.Began, Old: j.Old, New: j.New, Verified: j.Verified, Notes: j.Notes}
 	if !j.Opened.IsZero() && !j.Blocked.IsZero() {
-		r.Outage = j.Opened.Sub(j.Blocked)
+		r.Outage, r.Longer = j.Opened.Sub(j.Blocked), j.Longer
 	}
 	if j.Old == "" {
-		r.Outage = 0 // nobody saw when somebody last took writes
+		r.Outage, r.Longer = 0, false // nobody saw when somebody last took writes
 		withoutOld(&r, j, t)
 		return r
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// lockTime is the lock_wait_timeout of the statement that makes the server read-only: longer than any limit, so that it is we who end it. New writes wait behind it.
-const lockTime = 24 * time.Hour
-
 // close makes the server read-only, and ends the sessions of its clients until it is.
 func (f *fencing) close(ctx context.Context) {
 	state := f.result.State
@@ -75,9 +72,13 @@ func (f *fencing) connectSetter(ctx context.Context) error {
 	}
 }
 
+// lockTime is the lock_wait_timeout of the statement that makes the server read-only: longer than the limit, so that it is we who end it; and not much longer, for new writes
+// wait behind it, and if this process is killed nobody else ends it.
+func (f *fencing) lockTime() time.Duration { return f.o.Limit + cleanTime }
+
 // setReadOnly waits until what is being written is over.
 func (f *fencing) setReadOnly(ctx context.Context) (err error) {
-	if err = f.setter.Exec(ctx, f.setter.Server.BoundLocks(lockTime)); err != nil {
+	if err = f.setter.Exec(ctx, f.setter.Server.BoundLocks(f.lockTime())); err != nil {
 		return err
 	}
 	for _, statement := range f.setter.Server.CloseWrites() {

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,7 +174,7 @@ func (p *Prober) loop(ctx context.Context, session *atomic.Int64, tell func(erro
 		if session.Store(0); conn != nil {
 			session.Store(conn.Server.ConnectionID)
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) { // what was seen before is told
 			break
 		}
 		word := ""

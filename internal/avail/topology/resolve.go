@@ -161,6 +161,14 @@ func (d *discovery) perhapsCopy(e *expected, source int) {
 	}
 }
 
+// unasked says why nobody asked a server.
+func (d *discovery) unasked() string {
+	if d.Alone {
+		return "it was not asked: it is none of the servers that were named"
+	}
+	return "it was not asked"
+}
+
 // draw adds a node that was not seen.
 func (d *discovery) draw(e *expected) int {
 	n := Node{Facts: Facts{UUID: e.uuid}}
@@ -173,7 +181,7 @@ func (d *discovery) draw(e *expected) int {
 			continue
 		}
 		if !failed {
-			f = Failure{Kind: "not_asked", Text: "it was not asked"}
+			f = Failure{Kind: "not_asked", Text: d.unasked()}
 			if _, marked := follow.Marked(e.marked()); marked {
 				f.Text = "a name that leads nowhere, by which Risso keeps a replica from its source"
 			}

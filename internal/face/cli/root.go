@@ -98,7 +98,7 @@ func Main(ctx context.Context, args []string, s screen.Streams) int {
 	return code
 }
 
-// answerWriter remembers that what was asked for could not be written: a full disk must not look like success.
+// answerWriter remembers that what was asked for could not be written: a full disk must not look like success. Goroutines may write to it.
 type answerWriter struct {
 	w   io.Writer
 	mu  sync.Mutex
@@ -106,13 +106,11 @@ type answerWriter struct {
 }
 
 func (a *answerWriter) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	n, err := a.w.Write(p)
-	if err != nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.err == nil {
-			a.err = err
-		}
+	if err != nil && a.err == nil {
+		a.err = err
 	}
 	return n, err
 }

@@ -420,7 +420,8 @@ func (w *watcher) takeOver(ctx context.Context) {
 			return r
 		}
 		if denied != "" {
-			return result{tell: func() { w.once(key, fleet.SeverityCritical, denied) }}
+			err := c.Silent(ctx, a.Group, a.Known.Name, a.Since)
+			return result{err: err, what: "write down since when the primary of " + a.Group + " does not answer", tell: func() { w.once(key, fleet.SeverityCritical, denied) }}
 		}
 		j, err := c.Failover(ctx, a)
 		r := result{err: err, what: "failover of " + a.Group}

@@ -243,7 +243,8 @@ var ErrStopped = errors.New("the rebuild was stopped")
 // Do rebuilds a member: it is SPARE afterwards, and becomes SECONDARY when it has caught up. What only it has is written down before. If it fails the member stays
 // FAULTY, and says why. A context that ends with a cause stops it, which is no failure.
 func (m *Members) Do(ctx context.Context, a Asked) (rec *keep.Rebuilt, err error) {
-	if err := m.hold(ctx, a); err != nil {
+	g, err := m.hold(ctx, a)
+	if err != nil {
 		return nil, err
 	}
 	work, stop := context.WithCancelCause(ctx)
@@ -252,18 +253,53 @@ func (m *Members) Do(ctx context.Context, a Asked) (rec *keep.Rebuilt, err error
 	var holding sync.WaitGroup
 	renew, end := context.WithCancel(ctx)
 	holding.Go(func() { stop(m.keepHolding(renew, a, t)) })
-	a.Due = false // it is, and is held
-	if one, lerr := m.look(work, a); lerr != nil {
+	due := a
+	due.Due = false // it is, and is held
+	if one, lerr := m.look(work, due); lerr != nil {
 		err = lerr
 	} else {
 		rec, err = one.do(work, t)
 	}
 	if cause := context.Cause(work); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
+	} else if err != nil && cause == nil {
+		err = m.orphaned(ctx, g, err)
 	}
 	end()
 	holding.Wait()
 	return rec, m.ended(ctx, a, rec, err)
+}
+
+// orphaned tells a rebuild that failed from one that had no primary to be rebuilt for: it died, or another one followed, since g was read. That one is stopped, which is
+// nobody's failure.
+func (m *Members) orphaned(ctx context.Context, g *group.Group, failed error) error {
+	stopped := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: %w", ErrStopped, fmt.Sprintf(format, args...), failed)
+	}
+	was := g.Members[g.Primary()].Name
+	now, err := m.Room.Group(ctx, g.Name)
+	if err != nil {
+		return failed
+	}
+	if i := now.Primary(); i < 0 || now.Members[i].Name != was {
+		return stopped("the primary is not %s any more", was)
+	}
+	access, err := m.Room.Access(ctx, g.Name)
+	if err != nil {
+		return failed
+	}
+	t, err := access.Target(was)
+	if err != nil {
+		return failed
+	}
+	actx, cancel := context.WithTimeout(ctx, held/10)
+	defer cancel()
+	c, err := mysql.Connect(actx, t, nil)
+	if err != nil {
+		return stopped("%s, the primary, does not answer", was)
+	}
+	c.Close()
+	return failed
 }
 
 // do does it, while the member is held.
@@ -409,9 +445,9 @@ func (m *member) aim(ctx context.Context) error {
 }
 
 // hold takes a member, unless another one of the group is taken, or somebody changed it meanwhile.
-func (m *Members) hold(ctx context.Context, a Asked) error {
+func (m *Members) hold(ctx context.Context, a Asked) (*group.Group, error) {
 	now := time.Now().UTC()
-	_, err := m.Room.Change(ctx, a.Group, func(g *group.Group) error {
+	return m.Room.Change(ctx, a.Group, func(g *group.Group) error {
 		if err := fit(g, a, m.Holder, now); err != nil {
 			return err
 		}
@@ -423,7 +459,6 @@ func (m *Members) hold(ctx context.Context, a Asked) error {
 		x.Rebuild = &group.Rebuild{Holder: m.Holder, Until: now.Add(held), Began: now, Tries: tries}
 		return nil
 	})
-	return err
 }
 
 // keepHolding holds it until ctx ends, and says how far it is. It returns why it is not held any more; nil: ctx ended.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -66,9 +67,10 @@ func TestFails(t *testing.T) {
 	}
 	defer docs.Close()
 	room := &keep.Room{Docs: docs}
-	// Nobody listens there.
+	// Nobody listens at b's address.
 	g := &group.Group{Name: "g", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Faulty, Errant: "0-2-7"}}}
-	if err := room.Add(ctx, g, keep.Access{Members: map[string]string{"a": "u@tcp(127.0.0.1:1)/", "b": "u@tcp(127.0.0.1:1)/"}}); err != nil {
+	access := keep.Access{Members: map[string]string{"a": sandboxtest.Lend(t, "mariadb").DSN, "b": "u@tcp(127.0.0.1:1)/"}}
+	if err := room.Add(ctx, g, access); err != nil {
 		t.Fatal(err)
 	}
 	m := &Members{Room: room, Holder: "me", Dir: t.TempDir(), Threads: 1, Wait: time.Second, Say: func(string) {}}
@@ -101,5 +103,15 @@ func TestFails(t *testing.T) {
 	}
 	if r := now(); r.Tries != 2 {
 		t.Errorf("%d tries, want 2", r.Tries)
+	}
+	access.Members["a"] = "u@tcp(127.0.0.1:1)/"
+	if err := room.SetAccess(ctx, "g", access); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Do(ctx, Asked{Group: "g", Member: "b"}); !errors.Is(err, ErrStopped) {
+		t.Errorf("the primary does not answer either: %v", err)
+	}
+	if r := now(); r.Tries != 2 {
+		t.Errorf("%d tries: what has no primary to be rebuilt for did not fail; want 2", r.Tries)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -281,7 +282,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 				defer cancel()
 				s := Status{}
 				if err := n.client.ask(actx, m.Address, "/status", nil, &s); err != nil {
-					s = Status{Member: m, Cluster: n.Folder.Cluster, State: "unknown", Error: err.Error()}
+					s = Status{Member: m, Cluster: n.Folder.Cluster, State: "unknown", Error: silence(err)}
 				}
 				o.Members[i] = s
 			}
@@ -291,6 +292,14 @@ func (n *Node) Overview(ctx context.Context) Overview {
 	}
 	_ = all.Wait() // each has its own error
 	return o
+}
+
+// silence says why a controller did not answer: that says nothing of who leads, as it would of a change.
+func silence(err error) string {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		return "it does not answer: " + u.Err.Error()
+	}
+	return err.Error()
 }
 
 // caller asks other controllers.

@@ -100,6 +100,8 @@ export interface Receipt {
   old: string;
   new: string;
   outage_ns: number;
+  /** it is counted from when the failover was asked for: nobody saw when it began */
+  outage_longer?: boolean;
   verdict: 'nothing_lost' | 'lost' | 'perhaps_lost' | 'nothing_seen';
   words: string;
   lost?: string;

@@ -120,6 +120,7 @@ test('changes, receipts, and what is asked before a change', () => {
   expect(lostWords({ gtid: '0-1-7', time: at, changes: [{ table: 'shop.orders', kind: 'insert', rows: 2 }, { table: 'shop.t', kind: 'drop' }] })).toBe('insert 2 rows of shop.orders, drop shop.t');
   expect(lostWords({ gtid: '0-1-7', time: at, changes: [] })).toBe('changed nothing');
   expect(outageWords(receipt)).toBe(`nobody took writes for 1.5${NBSP}s`);
+  expect(outageWords({ ...receipt, outage_longer: true })).toContain('at least');
   expect(outageWords({ ...receipt, outage_ns: 0 })).toContain('not known');
   expect(question({ do: 'switchover', group: 'shop', to: 'db2' }, { group: 'shop', dry_run: true, old: 'db1', new: 'db2', plan: [] })).toBe('Switch shop over from db1 to db2?');
 });

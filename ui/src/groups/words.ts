@@ -196,7 +196,7 @@ export function lostWords(t: LostTransaction): string {
 }
 
 /** How long nobody took writes. */
-export const outageWords = (r: Receipt): string => (r.outage_ns > 0 ? `nobody took writes for ${seconds(r.outage_ns / 1e9)}` : 'it is not known for how long nobody took writes');
+export const outageWords = (r: Receipt): string => (r.outage_ns > 0 ? `nobody took writes for ${r.outage_longer ? 'at least ' : ''}${seconds(r.outage_ns / 1e9)}` : 'it is not known for how long nobody took writes');
 
 /** Where clients are told to go. */
 export function viewWords(s: GroupStanding): Said {

@@ -36,7 +36,7 @@ func waitFor(k failover.Known, there []string) (count int, words string) {
 	if len(there) == 0 {
 		return 1, "writes wait until a replica that acknowledges is back: nobody acknowledges now"
 	}
-	if count = min(want, max(1, len(there))); count == want {
+	if count = min(want, len(there)); count == want {
 		return count, ""
 	}
 	return count, fmt.Sprintf("each commit waits for %s, and not for %d as on %s: only %s can acknowledge", digits.Counted(count, "replica"), want, k.Name, strings.Join(there, ", "))

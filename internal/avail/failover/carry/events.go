@@ -59,6 +59,16 @@ func (c *Carrier) primaryEvents(ctx context.Context, n *topology.Node, t mysql.T
 	return out, nil
 }
 
+// Silent writes down since when the primary of a group does not answer, for a person who fails it over: how long nobody took writes is told by that.
+func (c *Carrier) Silent(ctx context.Context, name, primary string, since time.Time) error {
+	known, err := c.Room.Known(ctx, name)
+	if err != nil || known.Name != primary || known.Silent.Equal(since) {
+		return err
+	}
+	known.Silent = since.UTC()
+	return c.Room.SetKnown(ctx, name, known)
+}
+
 // keepSeen writes down where the primary stands and which events it runs, for the time when it cannot be asked any more; not again so soon, unless now.
 func (c *Carrier) keepSeen(ctx context.Context, g *group.Group, t *topology.Topology, now bool) error {
 	i := g.Primary()
@@ -71,7 +81,7 @@ func (c *Carrier) keepSeen(ctx context.Context, g *group.Group, t *topology.Topo
 		return nil
 	}
 	known, err := c.Room.Known(ctx, g.Name)
-	if err != nil || !now && known.Name == name && time.Since(known.At) < seenAge {
+	if err != nil || !now && known.Name == name && known.Silent.IsZero() && time.Since(known.At) < seenAge {
 		return err
 	}
 	if err := c.Room.SetKnown(ctx, g.Name, KnownOf(g, t, name)); err != nil {

@@ -27,8 +27,13 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 			j.Old = r.g.Members[i].Name
 		}
 		j.Kind, j.New, j.Before, j.Known, j.Events = failover.Failover, a.To, map[string]failover.Was{}, a.Known, r.g.Events
-		if j.Blocked = j.Began; !a.Since.IsZero() {
+		switch silent := a.Known.Silent; {
+		case !a.Since.IsZero():
 			j.Blocked = a.Since.UTC()
+		case a.Known.Name == j.Old && !silent.IsZero() && silent.Before(j.Began):
+			j.Blocked = silent.UTC()
+		default:
+			j.Blocked, j.Longer = j.Began, true
 		}
 		return nil
 	}, func(ctx context.Context, r *run) error { return r.failover(ctx, a) })
@@ -297,7 +302,7 @@ func (r *run) receipt(ctx context.Context) {
 	rec := failover.NewReceipt(&r.j.Journal, t)
 	r.j.Receipt = &rec
 	r.j.Steps = append(r.j.Steps, failover.Entry{At: time.Now().UTC(), What: "receipt: " + rec.Words})
-	if rec.Outage > 0 {
-		r.say("nobody took writes for %s", digits.Span(rec.Outage))
+	if words := rec.OutageWords(); words != "" {
+		r.say("%s", words)
 	}
 }

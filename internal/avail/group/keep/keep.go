@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -186,6 +187,25 @@ func (r *Room) remember(ctx context.Context, name string) error {
 		return err
 	}
 	return r.write(ctx, kindEpoch, name, d.Version, max(g.Epoch, g.Lease.Epoch))
+}
+
+// Resume lets the epochs of all groups go on from the time of day, in seconds, after an older state was restored: clients and agents may have heard of higher ones than
+// it has, and would believe no change of the primary. The present ones stay, as another server may be the primary by now.
+func (r *Room) Resume(ctx context.Context, now time.Time) error {
+	list, err := r.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range list {
+		_, err := r.Change(ctx, g.Name, func(g *group.Group) error {
+			g.Lease.Epoch = max(g.Lease.Epoch, uint64(max(0, now.Unix())))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Access reads how the servers of a group are reached.

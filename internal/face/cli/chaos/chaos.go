@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -50,6 +51,7 @@ type command struct {
 	pause, limit, settle     time.Duration
 	async, keep, manual      bool
 	dryRun, yes, yesReally   bool
+	saying                   sync.Mutex
 }
 
 // PlanAnswer is what would be done.
@@ -153,7 +155,12 @@ func (c *command) told() io.Writer {
 	return c.Out
 }
 
-func (c *command) say(text string) { fmt.Fprintln(c.told(), oneline.Of(text)) }
+// say tells a line; several goroutines start servers.
+func (c *command) say(text string) {
+	c.saying.Lock()
+	defer c.saying.Unlock()
+	fmt.Fprintln(c.told(), oneline.Of(text))
+}
 
 // possible leaves out what cannot be caused there. What was asked for by name has to be possible.
 func (c *command) possible(kinds []chaos.Kind, can func(chaos.Kind) error) (list []chaos.Kind, left []chaos.Fact, err error) {

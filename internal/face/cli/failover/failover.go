@@ -12,7 +12,6 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/publish"
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -198,8 +197,8 @@ func (c *command) answer(a Answer, j *failover.Journal, err error) error {
 			for _, line := range j.Receipt.More() {
 				fmt.Fprintln(out, oneline.Of(line))
 			}
-			if j.Receipt.Outage > 0 {
-				fmt.Fprintf(out, "nobody took writes for %s\n", digits.Span(j.Receipt.Outage))
+			if words := j.Receipt.OutageWords(); words != "" {
+				fmt.Fprintln(out, words)
 			}
 		}
 	}

@@ -245,8 +245,8 @@ func (c *receipt) text(out io.Writer, a ReceiptsAnswer) {
 		for _, line := range rec.More() {
 			fmt.Fprintln(out, " ", oneline.Of(line))
 		}
-		if rec.Outage > 0 {
-			fmt.Fprintf(out, "  nobody took writes for %s\n", digits.Span(rec.Outage))
+		if words := rec.OutageWords(); words != "" {
+			fmt.Fprintln(out, " ", words)
 		}
 		if rec.Lost == "" {
 			continue

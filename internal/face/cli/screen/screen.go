@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -78,7 +79,12 @@ func Statements(w io.Writer, list []string) error {
 	return nil
 }
 
-// Says tells the user something in addition to what a command prints.
+// Says tells the user something in addition to what a command prints. What it returns may be called by several goroutines.
 func Says(w io.Writer) func(string) {
-	return func(text string) { fmt.Fprintln(w, "risso:", text) }
+	var mu sync.Mutex
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(w, "risso:", text)
+	}
 }

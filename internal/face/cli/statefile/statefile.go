@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
@@ -187,6 +188,15 @@ func (c *restore) run(ctx context.Context, file string) error {
 	return err
 }
 
+// resume lets the epochs of groups go on beyond those that clients may know.
+func resume(ctx context.Context, path string) error {
+	st, err := state.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join((&keep.Room{Docs: st, Who: home.Person()}).Resume(ctx, time.Now()), st.Close())
+}
+
 // replace restores beside what is there, and then moves that aside.
 func (c *restore) replace(ctx context.Context, file string, unseal func(io.Reader) (io.Reader, error)) (moved []string, err error) {
 	fresh := c.path() + ".restored"
@@ -195,6 +205,9 @@ func (c *restore) replace(ctx context.Context, file string, unseal func(io.Reade
 	}
 	if err := state.RestoreBackup(ctx, file, fresh, unseal); err != nil {
 		return nil, serve.FolderFailure(c.data, err)
+	}
+	if err := resume(ctx, fresh); err != nil {
+		return nil, errors.Join(err, os.Remove(fresh))
 	}
 	before := ".before-" + time.Now().UTC().Format("20060102T150405Z")
 	for _, path := range []string{filepath.Join(c.data, agree.FolderName), c.path() + "-wal", c.path() + "-shm", c.path()} {
