@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -67,6 +68,22 @@ func TestGroupsInBrowser(t *testing.T) {
 	}))
 	defer control.Close()
 	playwright(ctx, t, []string{"groups.spec.ts"}, "RISSO_URL="+url, "RISSO_GROUPS="+control.URL, "RISSO_FAILOVER="+may, "RISSO_LOOK="+look)
+	if t.Failed() {
+		for _, args := range [][]string{{"group", "show", "shop"}, {"receipt", "--group", "shop"}} {
+			out, err := exec.CommandContext(ctx, bin, append(args, "--data", data)...).CombinedOutput()
+			t.Logf("risso %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		client := http.Client{Timeout: 5 * time.Second}
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/groups/standing", nil)
+		req.Header.Set("Authorization", "Bearer "+may)
+		if resp, err := client.Do(req); err != nil {
+			t.Logf("standing: %v", err)
+		} else {
+			text, err := io.ReadAll(resp.Body)
+			t.Logf("standing: %v %s", err, text)
+			resp.Body.Close()
+		}
+	}
 	audit := exec.CommandContext(ctx, bin, "audit", "actions", "--data", data)
 	said, err := audit.Output()
 	if err != nil {

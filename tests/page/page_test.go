@@ -121,23 +121,32 @@ func serveWith(t *testing.T, bin string, flags ...string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	var said strings.Builder
+	ended := make(chan struct{})
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("risso serve ended with %v", err)
+		}
+		if t.Failed() {
+			t.Log("risso serve said:\n" + said.String())
 		}
 	})
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		if _, rest, ok := strings.Cut(lines.Text(), "ready on "); ok {
 			go func() { // further output must not block it
+				defer close(ended)
 				for lines.Scan() {
+					said.WriteString(lines.Text() + "\n")
 				}
 			}()
 			return strings.Fields(rest)[0]
 		}
 		t.Log(lines.Text())
 	}
+	close(ended)
 	t.Fatal("risso serve did not become ready")
 	return ""
 }

@@ -112,8 +112,8 @@ test.describe('who may fail over', () => {
     await openToAll(page, 'the plan');
     await expect(room(page)).toHaveAttribute('data-primary', old);
     await page.getByRole('button', { name: 'Yes, do it' }).click();
+    await expect(page.getByRole('dialog')).toContainText('zero acknowledged transactions lost', { timeout: 50_000 });
     await expect(room(page)).toHaveAttribute('data-primary', 'db1', { timeout: 60_000 });
-    await expect(page.getByRole('dialog')).toContainText('zero acknowledged transactions lost', { timeout: 60_000 });
     await page.locator('.g-ask').getByRole('button', { name: 'Close' }).click();
     await expect(page.locator('[data-change]').first()).toContainText(`switchover from ${old} to db1, by who may failover`);
     if (SHOTS) {

@@ -72,11 +72,18 @@ type server struct {
 // words are the statements about one of its channels, which was asked for before.
 func (s *server) words(channel string) words { return words{s.c.Server, channel, s.several} }
 
+// lockWait is how long a statement may wait for locks. Writes wait behind one that makes a server read-only, and nobody else ends it if this process is killed.
+const lockWait = 30 * time.Second
+
 // connect opens a connection to a node.
 func (r *Repointer) connect(ctx context.Context, n *topology.Node) (*server, error) {
 	c, err := mysql.Connect(ctx, r.target(n), nil)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.Exec(ctx, c.Server.BoundLocks(lockWait)); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}
 	return &server{n.Name, c, len(n.Channels) > 1}, nil
 }

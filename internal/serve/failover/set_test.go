@@ -2,12 +2,16 @@ package failover
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // TestSettings holds what a setting changes, what it says of that, and what is refused.
@@ -55,5 +59,25 @@ func TestSettings(t *testing.T) {
 		if b := g.Members[1]; b.Name != c.member.Name || b.Status != c.member.Status || b.Weight != c.member.Weight || b.Rule != cmp.Or(c.member.Rule, group.Neutral) || b.Center != c.member.Center || g.Policy.Automatic != c.auto || g.Active != c.active {
 			t.Errorf("%s: %+v, automatic %v, active %v", c.name, b, g.Policy.Automatic, g.Active)
 		}
+	}
+}
+
+// TestJournalsBegun: a change that has just begun has no steps, and says so: what reads it goes through them.
+func TestJournalsBegun(t *testing.T) {
+	docs, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer docs.Close()
+	room := &keep.Room{Docs: docs}
+	if err := room.Add(t.Context(), &group.Group{Name: "g"}, keep.Access{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := room.Begin(t.Context(), failover.Journal{Group: "g", Epoch: 1}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := (&Hand{Docs: docs}).Journals(t.Context(), "g", 1)
+	if err != nil || len(list) != 1 || list[0].Steps == nil {
+		t.Errorf("%+v, %v: want one change, with no steps instead of none known", list, err)
 	}
 }

@@ -102,7 +102,9 @@ func (h *Hand) Journals(ctx context.Context, name string, limit int) ([]failover
 		if len(out) == limit {
 			break
 		}
-		out = append(out, j.Journal)
+		if out = append(out, j.Journal); j.Steps == nil { // it has just begun
+			out[len(out)-1].Steps = []failover.Entry{}
+		}
 	}
 	return out, err
 }

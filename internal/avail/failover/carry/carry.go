@@ -240,9 +240,17 @@ type node struct {
 	c    *mysql.Conn
 }
 
+// lockWait is how long a statement may wait for locks. Writes wait behind one that makes a server read-only, also those of its applier, and nobody else ends it if this
+// process is killed.
+const lockWait = 5 * time.Second
+
 func connect(ctx context.Context, name string, t mysql.Target, patience time.Duration) (*node, error) {
 	c, err := mysql.Connect(ctx, t.WithPatience(patience), nil)
 	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", name, err)
+	}
+	if err := c.Exec(ctx, c.Server.BoundLocks(lockWait)); err != nil {
+		c.Close()
 		return nil, fmt.Errorf("connect to %s: %w", name, err)
 	}
 	return &node{name, t, c}, nil
