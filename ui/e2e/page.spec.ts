@@ -19,6 +19,17 @@ test('the fleet has a row for each instance, with live numbers', async ({ page, 
   expect(errors).toEqual([]);
 });
 
+test('an error of its own is said: a part of the page may stand still after it', async ({ page, request }) => {
+  await page.goto('/');
+  await expect(page.locator(`[data-instance="${await instance(request)}"]`)).toBeVisible();
+  await expect(page.locator('.banner')).toHaveCount(0);
+  await page.evaluate(() => setTimeout(() => { throw new Error('made up'); }));
+  await expect(page.locator('.banner')).toContainText(/may show what is old.*made up/);
+  await page.getByRole('button', { name: 'Reload it' }).click();
+  await expect(page.locator(`[data-instance="${await instance(request)}"]`)).toBeVisible();
+  await expect(page.locator('.banner')).toHaveCount(0);
+});
+
 test('the charts of a server have data and move', async ({ page, request }) => {
   const errors = complaints(page);
   await page.goto(`/server/${await instance(request)}?last=5m`);

@@ -207,7 +207,8 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	}
 	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), checked
 	if r.Verdict == NothingLost {
-		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", r.Words, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
+		proof, _, _ := strings.Cut(r.Words, "; "+r.Old+" has ") // its logs may have told of some before it answered
+		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", proof, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
