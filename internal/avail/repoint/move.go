@@ -7,9 +7,11 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
@@ -464,9 +466,12 @@ func (m *Move) check(ctx context.Context) error {
 	return m.own(ctx)
 }
 
+// ownWait is how long a source may take to count a transaction that its replica has: MySQL sends it before it has committed it itself.
+const ownWait = 5 * time.Second
+
 // own looks for transactions that only the replica has.
 func (m *Move) own(ctx context.Context) error {
-	list := []*server{m.node, m.to} // the replica first
+	list := []*server{m.to}
 	for i := range m.others {
 		s, err := m.r.connect(ctx, &m.others[i])
 		if err != nil {
@@ -475,17 +480,35 @@ func (m *Move) own(ctx context.Context) error {
 		defer s.c.Close()
 		list = append(list, s)
 	}
-	var sets []string
-	for _, s := range list {
-		v, err := read.Variables(ctx, s.c, []string{s.c.Server.ExecutedTransactions()})
-		if err != nil {
+	mine, err := executed(ctx, m.node)
+	if err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		var theirs []string
+		for _, s := range list {
+			set, err := executed(ctx, s)
+			if err != nil {
+				return err
+			}
+			theirs = append(theirs, set)
+		}
+		extra, err := mysql.ErrantTransactions(mine, theirs...)
+		switch {
+		case err != nil || extra.Empty():
+			return err
+		case time.Since(began) > ownWait:
+			return fmt.Errorf("%w: %s has transactions that %s has not: %s", ErrSurprise, m.node.name, m.to.name, short(extra.String()))
+		}
+		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
-		sets = append(sets, strings.ReplaceAll(v[s.c.Server.ExecutedTransactions()], "\n", ""))
 	}
-	extra, err := mysql.ErrantTransactions(sets[0], sets[1:]...)
-	if err == nil && !extra.Empty() {
-		err = fmt.Errorf("%w: %s has transactions that %s has not: %s", ErrSurprise, m.node.name, m.to.name, short(extra.String()))
-	}
-	return err
+}
+
+// executed are the transactions that a server has had.
+func executed(ctx context.Context, s *server) (string, error) {
+	name := s.c.Server.ExecutedTransactions()
+	v, err := read.Variables(ctx, s.c, []string{name})
+	return strings.ReplaceAll(v[name], "\n", ""), err
 }

@@ -397,7 +397,11 @@ func (s *servers) listsNoReplicas(target mysql.Target) {
 func TestGalera(t *testing.T) {
 	box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyGalera})
 	s := &servers{t: t, box: box}
-	drawn := s.draw(s.discover(1))
+	drawn := ""
+	await.Until(t, func() bool {
+		drawn = s.draw(s.discover(1))
+		return !strings.Contains(drawn, "refuses the account")
+	}, "the account has come to all members")
 	for i := range 3 {
 		if !strings.Contains(drawn, fmt.Sprintf("─ node%d: writable, Synced\n", i)) {
 			t.Errorf("node%d is not drawn\n%s", i, drawn)

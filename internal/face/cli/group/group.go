@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -197,13 +198,25 @@ func (c *command) tell(list []group.Group) error {
 			if m.Rebuild.Running(time.Now()) && m.Rebuild.Stage != "" {
 				fault += ": " + m.Rebuild.Stage
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", oneline.Of(m.Name), oneline.Of(m.Address), m.Status, m.Rule, oneline.Of(fault))
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", oneline.Of(m.Name), oneline.Of(m.Address), m.Status, chances(m), oneline.Of(fault))
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// chances are how gladly a member is promoted, where it is, and which share of the reads it gets, as far as that is not as usual.
+func chances(m group.Member) string {
+	out := string(m.Rule)
+	if m.Center != "" {
+		out += ", in " + m.Center
+	}
+	if m.Weight != 1 {
+		out += fmt.Sprintf(", weight %g", m.Weight)
+	}
+	return out
 }
 
 func words(g group.Group) string {
@@ -214,8 +227,22 @@ func words(g group.Group) string {
 	if !g.Policy.Automatic {
 		out += ", failed over by hand only"
 	}
-	if g.Policy.Rebuild {
-		out += ", members with transactions of their own are rebuilt"
+	for _, s := range []struct {
+		holds bool
+		words string
+	}{
+		{g.Policy.Lossless, "not failed over where that is known to lose transactions"},
+		{g.Policy.SemiSync, "commits wait for a replica"},
+		{g.Policy.Pause != group.DefaultPause, digits.Span(g.Policy.Pause) + " between two automatic failovers"},
+		{g.Policy.Center != "", "members in " + g.Policy.Center + " follow before others"},
+		{g.Policy.Rebuild, "members with transactions of their own are rebuilt"},
+		{!g.Policy.Rejoin, "an old primary does not come back by itself"},
+		{g.Policy.Unwritten, "not verified by a row"},
+		{g.Policy.Agents > 0, "agents fence after " + digits.Span(g.Policy.Agents)},
+	} {
+		if s.holds {
+			out += ", " + s.words
+		}
 	}
 	if g.Lease.Holder != "" {
 		out += ", being changed by " + g.Lease.Holder
