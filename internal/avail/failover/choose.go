@@ -173,13 +173,31 @@ func (ch *chooser) errant(n *topology.Node) string {
 	if err != nil || e.Empty() {
 		return ""
 	}
-	_, mine := e.Split(func(uuid string, server uint32) bool {
-		return uuid != "" && strings.EqualFold(uuid, ch.Known.UUID) || uuid == "" && fmt.Sprint(server) == ch.Known.ServerID
-	})
+	_, mine := e.Split(ch.fromOld)
 	if mine.Empty() {
 		return ""
 	}
 	return mine.String()
+}
+
+// fromOld reports whether a transaction comes from the old primary: by what was known of it, or, where nothing was, as after a restart of whoever watched, by whom the members
+// met at its address.
+func (ch *chooser) fromOld(uuid string, server uint32) bool {
+	if uuid != "" && strings.EqualFold(uuid, ch.Known.UUID) || uuid == "" && fmt.Sprint(server) == ch.Known.ServerID {
+		return true
+	}
+	old := ch.Group.Find(ch.Old)
+	if old < 0 {
+		return false
+	}
+	for i := range ch.Topology.Nodes {
+		for _, c := range ch.Topology.Nodes[i].Channels {
+			if strings.EqualFold(c.Source, ch.Group.Members[old].Address) && (uuid != "" && strings.EqualFold(uuid, c.SourceID) || uuid == "" && fmt.Sprint(server) == c.SourceServerID) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // settings looks at how a member is set.

@@ -173,6 +173,15 @@ func TestChoose(t *testing.T) {
 			s.Known.Executed = uuidA + ":1-100:app:1-5"
 			s.has("c", uuidA+":1-100:app:1-5", "")
 		}, winner: "c"},
+		{what: "ahead of the others, with nothing known of the old primary", with: func(s *scene) { s.Known = failover.Known{Name: "a"}; s.has("b", uuidA+":1-150", uuidA+":1-150") }, winner: "b"},
+		{what: "MariaDB: ahead of the others, with nothing known of the old primary", maria: true, with: func(s *scene) {
+			s.Known = failover.Known{Name: "a"}
+			s.domains("b", "0-1-150", "0-1-150", "0-1-150")
+		}, winner: "b"},
+		{what: "errant, with nothing known of the old primary", with: func(s *scene) {
+			s.Known = failover.Known{Name: "a"}
+			s.has("b", uuidA+":1-100,"+uuidB+":1-2", uuidA+":1-100")
+		}, winner: "c", refused: "b:errant"},
 		{what: "ahead of what was last seen is not errant", with: func(s *scene) { s.has("b", uuidA+":1-150", uuidA+":1-150") }, winner: "b"},
 		{what: "two leaders: nobody", with: func(s *scene) {
 			s.has("b", uuidA+":1-100:103", uuidA+":103")

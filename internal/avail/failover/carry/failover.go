@@ -22,9 +22,13 @@ import (
 
 // Failover lets a replica follow a primary that is dead, or taken for it.
 func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, error) {
-	return c.begin(ctx, a, func(_ context.Context, r *run, j *failover.Journal) error {
+	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) error {
 		if i := r.g.Primary(); i >= 0 {
 			j.Old = r.g.Members[i].Name
+		}
+		var err error
+		if a.Known, err = c.knownOf(ctx, r.g, a.Known); err != nil {
+			return err
 		}
 		j.Kind, j.New, j.Before, j.Known, j.Events = failover.Failover, a.To, map[string]failover.Was{}, a.Known, r.g.Events
 		switch silent := a.Known.Silent; {

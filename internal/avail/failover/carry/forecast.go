@@ -48,14 +48,8 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 		return nil, err
 	}
 	t := lookAt(ctx, g, targets, c.Limits.Look)
-	if i := g.Primary(); a.Known.Executed == "" && i >= 0 {
-		if k, err := c.Room.Known(ctx, g.Name); err != nil {
-			return nil, err
-		} else if k.Name == g.Members[i].Name {
-			if a.Known = k; time.Since(k.At) > knownAge {
-				a.Known.Told, a.Known.SemiSync, a.Known.Lossless = false, false, false
-			}
-		}
+	if a.Known, err = c.knownOf(ctx, g, a.Known); err != nil {
+		return nil, err
 	}
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
 	f.cutOff = c.cutOff(ctx, g)
@@ -65,6 +59,22 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	c.forecastEvents(ctx, f, t, targets)
 	f.steps(t)
 	return f, nil
+}
+
+// knownOf is what is known of the primary of a group: by whoever asks, or, where that is nothing, as it is written down.
+func (c *Carrier) knownOf(ctx context.Context, g *group.Group, known failover.Known) (failover.Known, error) {
+	i := g.Primary()
+	if known.Executed != "" || i < 0 {
+		return known, nil
+	}
+	k, err := c.Room.Known(ctx, g.Name)
+	if err != nil || k.Name != g.Members[i].Name {
+		return known, err
+	}
+	if time.Since(k.At) > knownAge {
+		k.Told, k.SemiSync, k.Lossless = false, false, false
+	}
+	return k, nil
 }
 
 // forecastEvents adds what would become of events. Those of a primary that lives are asked for; of another one it is known what was last seen.
