@@ -2,11 +2,11 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,32 +16,23 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// The environment of a process that fences a server and is killed amid that.
-const (
-	childDSN  = "RISSO_TEST_FENCE_DSN"
-	childKeep = "RISSO_TEST_FENCE_KEEP" // sessions that it leaves
-)
+// killedArg makes the test's program one that fences a server and is killed amid that.
+const killedArg = "fence-and-be-killed"
 
-// TestFenceChild is the process that TestKilled kills.
-func TestFenceChild(t *testing.T) {
-	dsn := os.Getenv(childDSN)
-	if dsn == "" {
-		t.Skip("it is for TestKilled")
-	}
-	target, err := mysql.ParseTarget(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+// killed fences. args are the DSN, and the sessions that it leaves.
+func killed(args []string) int {
+	target, err := mysql.ParseTarget(args[0])
 	o := Options{Epoch: 1, Limit: 4 * time.Second}
-	for _, text := range strings.Fields(os.Getenv(childKeep)) {
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, text := range args[1:] {
+		id, ierr := strconv.ParseInt(text, 10, 64)
+		err = errors.Join(err, ierr)
 		o.Keep = append(o.Keep, id)
 	}
-	_, err = Fence(t.Context(), target, o)
-	t.Fatalf("it was not killed: %v", err)
+	if err == nil {
+		_, err = Fence(context.Background(), target, o)
+	}
+	fmt.Fprintln(os.Stderr, "it was not killed:", err)
+	return 1
 }
 
 // TestKilled: a process that is killed while it waits for a server to be read-only leaves a statement there, behind which all writes wait. It ends by itself soon.
@@ -52,8 +43,7 @@ func TestKilled(t *testing.T) {
 			root, locker := sandboxtest.Connect(t, n), sandboxtest.Connect(t, n)
 			run(t, root, "CREATE TABLE test.t (id INT PRIMARY KEY)", "CREATE TABLE test.held (id INT PRIMARY KEY)")
 			run(t, locker, "LOCK TABLES test.held WRITE")
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFenceChild$")
-			child.Env = append(os.Environ(), childDSN+"="+n.DSN, childKeep+"="+fmt.Sprint(locker.Server.ConnectionID, " ", root.Server.ConnectionID))
+			child := exec.CommandContext(t.Context(), os.Args[0], killedArg, n.DSN, fmt.Sprint(locker.Server.ConnectionID), fmt.Sprint(root.Server.ConnectionID))
 			if err := child.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -192,9 +192,6 @@ func (c *command) setAccess(ctx context.Context, r *keep.Room, name string, list
 		}
 		access.Members[w.Instance.Name] = w.Target.Secret()
 	}
-	if account != nil {
-		access.Replication = *account
-	}
 	reached := map[string]mysql.Target{}
 	for _, m := range g.Members {
 		if reached[m.Name], err = access.Target(m.Name); err != nil {
@@ -202,8 +199,11 @@ func (c *command) setAccess(ctx context.Context, r *keep.Room, name string, list
 		}
 	}
 	patience := carry.DefaultLimits().Look
-	if no := carry.CheckReplication(ctx, g, reached, access.Replication, patience, names(g.Members)...); account != nil && len(no) > 0 {
-		return repoint.Refused("group "+name, refusals(no))
+	if account != nil {
+		access.Replication = *account
+		if no := carry.CheckReplication(ctx, g, reached, *account, patience, names(g.Members)...); len(no) > 0 {
+			return repoint.Refused("group "+name, refusals(no))
+		}
 	}
 	if err := c.Did(ctx, name, "the change of the accounts of group "+name, r.SetAccess(ctx, name, access)); err != nil {
 		return err
