@@ -25,11 +25,28 @@ const (
 	killWorst  = 4. // the 99th percentile
 )
 
-// failoverRows are the servers that primaries are killed of.
-var failoverRows = []struct {
+// pauseOfWriter is between two writes of each of the eight writers: risso chaos has the same.
+const pauseOfWriter = 20 * time.Millisecond
+
+// failoverRow is servers that primaries are killed of, and that hand over.
+type failoverRow struct {
 	server string
 	semi   bool
-}{{"mariadb", true}, {"mariadb", false}, {"mysql-9.7", true}, {"mysql-9.7", false}}
+}
+
+// failoverServers are those that were asked for.
+func (b *bench) failoverServers() []string { return strings.Split(b.servers, ",") }
+
+// failoverRows are the servers that were asked for, with semi-synchronous replication and without.
+func (b *bench) failoverRows() (rows []failoverRow) {
+	for _, server := range b.failoverServers() {
+		rows = append(rows, failoverRow{server, true})
+		if !b.semi {
+			rows = append(rows, failoverRow{server, false})
+		}
+	}
+	return rows
+}
 
 // kills kills primaries under load, with Risso as the controller and with orchestrator, and reads from a ledger how long nobody could write and what was lost.
 func (b *bench) kills(ctx context.Context, s *section) error {
@@ -42,7 +59,7 @@ func (b *bench) kills(ctx context.Context, s *section) error {
 	}
 	t := s.table(fmt.Sprintf("kill -9 of the primary of three, under load, %d times: until the first write that the next one acknowledges", b.rounds),
 		"servers", "replication", "controller", "rounds", "median s", "p99 s", "worst s", "acknowledged", "lost", "second writers")
-	for _, row := range failoverRows {
+	for _, row := range b.failoverRows() {
 		for _, peer := range []string{"Risso", "orchestrator"} {
 			if peer == "orchestrator" && orchestrator == "" {
 				continue
@@ -131,7 +148,7 @@ func (b *bench) faultRow(ctx context.Context, row faultRow) (*chaos.Certificate,
 	for i := range faults {
 		faults[i].Least = time.Second
 	}
-	r := chaos.Run{Cluster: cluster, Faults: faults, Book: book, Writers: 8, Pause: 5 * time.Millisecond, Limit: time.Minute, Settle: 3 * time.Minute, Say: func(text string) { say("failover: %s", strings.TrimSpace(text)) },
+	r := chaos.Run{Cluster: cluster, Faults: faults, Book: book, Writers: 8, Pause: pauseOfWriter, Limit: time.Minute, Settle: 3 * time.Minute, Say: func(text string) { say("failover: %s", strings.TrimSpace(text)) },
 		Journal: func(string, chaos.Fault, string) error { return nil }, GoOn: true, Failover: true}
 	rerr := r.Do(ctx, 1, names, nil)
 	if err := book.Close(); err != nil {

@@ -41,7 +41,7 @@ func (b *bench) silenced(ctx context.Context, s *section, kind chaos.Kind, what 
 	}
 	t := s.table(fmt.Sprintf("%s of three, under load, semi-synchronous, %d times: until the first write that the next one acknowledges", what, b.rounds),
 		"servers", "rounds", "median s", "p99 s", "worst s", "acknowledged", "lost", "second writers")
-	for _, server := range []string{"mariadb", "mysql-9.7"} {
+	for _, server := range b.failoverServers() {
 		say("failover: %s, %s", server, kind)
 		c, err := b.faultRow(ctx, faultRow{name: fmt.Sprintf("%s-%s", server, kind), server: server, semi: true, peer: "Risso", kind: kind})
 		if ctx.Err() != nil {
@@ -79,7 +79,7 @@ func (b *bench) switchovers(ctx context.Context, s *section) error {
 	}
 	t := s.table(fmt.Sprintf("switchover among three, under load, %d times: without an acknowledged write", b.rounds),
 		"servers", "replication", "rounds", "median ms", "p99 ms", "worst ms", "by the journal, median ms", "lost", "second writers")
-	for _, row := range failoverRows {
+	for _, row := range b.failoverRows() {
 		replication := "asynchronous"
 		if row.semi {
 			replication = "semi-synchronous"
@@ -141,7 +141,7 @@ func (b *bench) handOvers(ctx context.Context, server string, semi bool) (h hand
 	done := make(chan struct{})
 	go func() { // ends with writing
 		defer close(done)
-		book.Write(writing, ledger.Config{Find: lab.Find, Open: lab.Open, OpenDirect: lab.Direct, Names: names, Followers: 8, Pause: 5 * time.Millisecond, Direct: lab.Members()})
+		book.Write(writing, ledger.Config{Find: lab.Find, Open: lab.Open, OpenDirect: lab.Direct, Names: names, Followers: 8, Pause: pauseOfWriter, Direct: lab.Members()})
 	}()
 	end := func() { stop(); <-done }
 	defer end()

@@ -134,6 +134,8 @@ type options struct {
 	socket    string
 
 	server, connections, workload string
+	servers                       string
+	semi                          bool
 }
 
 func (o *options) flags() *flag.FlagSet {
@@ -146,6 +148,8 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest, bench, ring, advise and failover: rounds (default 3, of bench 5, of ring 1, of failover 100; quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect and ring: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
 	fs.StringVar(&o.server, "server", "mariadb", "bench mysql, backup, checksum and advise: the server, as risso sandbox knows it")
+	fs.StringVar(&o.servers, "servers", "mariadb,mysql-9.7", "failover: the servers of kill, freeze, partition and switchover")
+	fs.BoolVar(&o.semi, "semi", false, "failover: kill and switchover with semi-synchronous replication only")
 	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
 	fs.StringVar(&o.workload, "workloads", "point_select,read_write,update_index", "bench mysql: workloads")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
