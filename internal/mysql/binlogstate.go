@@ -79,6 +79,18 @@ func (s BinlogState) Intersect(o BinlogState) BinlogState {
 	return out
 }
 
+// UpTo is what a state was when the log had come to a position, if it was read then or a little later: of a domain's last writer that is known, of another one
+// if it wrote nothing since.
+func (s BinlogState) UpTo(position BinlogState) BinlogState {
+	out := maps.Clone(position)
+	for o, n := range s {
+		if _, last := position[o]; !last && n < position.Farthest(o.Domain) {
+			out[o] = n
+		}
+	}
+	return out
+}
+
 // Contains reports whether a transaction has been in the binary log, if there is one of this number at all.
 func (s BinlogState) Contains(g GTID) bool {
 	n, ok := s[Origin{g.Domain, g.Server}]

@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -162,6 +163,23 @@ func (e Errant) Split(from func(uuid string, server uint32) bool) (yes, no Erran
 		}
 	}
 	return yes, no
+}
+
+// Forgotten leaves out what others may have had before their logs began, as those of servers that were filled with a copy: origins of which their logs have nothing
+// at all, while their position as a replica is beyond. What a server with the given server_id wrote itself stays, as it may never have left it.
+func (e Errant) Forgotten(position, server string) Errant {
+	reached, err := ParseBinlogState(position)
+	if err != nil || len(e.State) == 0 {
+		return e
+	}
+	rest := e
+	rest.State = BinlogState{}
+	for o, n := range e.State {
+		if _, known := e.Theirs[o]; known || n > reached.Farthest(o.Domain) || fmt.Sprint(o.Server) == server {
+			rest.State[o] = n
+		}
+	}
+	return rest
 }
 
 // Servers are the UUIDs of MySQL's sources, sorted.

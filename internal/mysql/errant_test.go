@@ -75,3 +75,41 @@ func TestErrantParts(t *testing.T) {
 		t.Errorf("gtid_owned: got %s, %v", s, err)
 	}
 }
+
+// TestForgotten: what a server may have had before its log began is not missing there; what is beyond that, what its log knows of, and what the other wrote itself, is.
+func TestForgotten(t *testing.T) {
+	for _, c := range []struct{ has, state, position, server, want string }{
+		{"0-9-500,0-1-9000", "0-1-9000", "0-1-8000", "1", ""},                 // of a primary of long ago
+		{"0-9-8500,0-1-9000", "0-1-9000", "0-1-8000", "1", "0-9-8500"},        // beyond where it stood as a replica
+		{"0-9-500,0-1-9000", "0-9-400,0-1-9000", "0-1-8000", "1", "0-9-500"},  // its log knows of that server
+		{"0-3-500,0-1-9000", "0-1-9000", "0-1-8000", "3", "0-3-500"},          // written on the other itself
+		{"1-9-500,0-1-9000", "0-1-9000", "0-1-8000", "1", "1-9-500"},          // a domain that it knows nothing of
+		{"0-9-500,0-1-9000", "0-1-9000", "", "1", "0-9-500"},                  // it never replicated
+		{"0-9-500,1-9-7,0-1-9000", "0-1-9000", "0-1-8000,1-1-8", "1", ""},     // in several domains
+		{"0-9-500,0-1-9001", "0-1-9000", "0-1-8000", "1", "0-1-9001"},         // one is missing beside
+		{uuidA + ":1-9", uuidA + ":1-8", uuidA + ":1-8", uuidA, uuidA + ":9"}, // MySQL keeps each of them
+		{uuidA + ":1-9", uuidA + ":1-8", "", "7", uuidA + ":9"},               // also without a position
+		{"0-9-500,0-1-9000", "0-1-9000", "0-1-80,0-2-600,0-1-9000", "1", ""},  // a state does as well as a position
+	} {
+		e, err := ErrantTransactions(c.has, c.state)
+		if got := e.Forgotten(c.position, c.server).String(); err != nil || got != c.want {
+			t.Errorf("%s beside %s, which is at %s: got %q, %v, want %q", c.has, c.state, c.position, got, err, c.want)
+		}
+	}
+}
+
+// TestUpTo: of a state that was read a little later than a position.
+func TestUpTo(t *testing.T) {
+	for _, c := range []struct{ state, position, want string }{
+		{"0-9-500,0-2-7000,0-1-9020", "0-1-9000", "0-9-500,0-2-7000,0-1-9000"},
+		{"0-9-500,0-1-9000,0-2-9010", "0-1-9000", "0-9-500,0-1-9000"}, // another one has begun to write since
+		{"0-9-500,1-1-4", "0-9-500", "0-9-500"},                       // in a domain that is newer
+		{"", "0-1-7", "0-1-7"}, {"0-1-7", "", ""},
+	} {
+		state, err := ParseBinlogState(c.state)
+		position, perr := ParseBinlogState(c.position)
+		if got := state.UpTo(position).String(); err != nil || perr != nil || got != c.want {
+			t.Errorf("%s at %s: got %s, %v, %v, want %s", c.state, c.position, got, err, perr, c.want)
+		}
+	}
+}

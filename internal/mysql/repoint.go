@@ -69,7 +69,7 @@ type Pointing struct {
 	Log   string // from where in its binary log, with Pos; "": by GTID
 	Pos   int64
 	Delay *int          // seconds; nil: it stays
-	Beat  time.Duration // how often the source says that it lives while it has nothing to send; 0: it stays
+	Beat  time.Duration // how often the source says that it lives while it has nothing to send; 0: half of net_timeout, which the server sets whatever else of the source is changed
 }
 
 // Point is the statement that changes a channel, whose threads stand still. Sources: MySQL manual, "CHANGE REPLICATION SOURCE TO Statement"; MariaDB documentation,

@@ -28,7 +28,7 @@ func TestHealthOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		desk := newHealth(set.Servers, set.NoHealth, func(string) *mysql.Traffic { return nil }, slog.New(slog.DiscardHandler))
+		desk := newHealth(func() []config.Watched { return set.Servers }, set.NoHealth, func(string) *mysql.Traffic { return nil }, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- desk.Run(ctx) }()

@@ -85,10 +85,10 @@ func loggerOf(out io.Writer, verbose bool) *slog.Logger {
 
 // parts makes what the face shows, but for what rings.
 func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard) Parts {
-	p := Parts{Settings: set, Sizes: newSizes(set.Servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Lead: w.lead, Logger: w.logger}
-	p.Advice = advice.New(advice.Options{Servers: set.Servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: w.logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
-	p.Health = newHealth(set.Servers, set.NoHealth, w.trafficOf, w.logger)
-	p.Topology = topology.New(topology.Options{Servers: set.Servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
+	p := Parts{Settings: set, Sizes: newSizes(w.servers, numbers, w.board), Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Missing: rows.missing, Sources: rows.sources, Guard: guard, Did: w.did(facts), Lead: w.lead, Logger: w.logger}
+	p.Advice = advice.New(advice.Options{Servers: w.servers, Config: set.Advice, Facts: facts, Board: w.board, Logger: w.logger, Traffic: w.trafficOf, Uses: filepath.Join(set.Data, indexUse)})
+	p.Health = newHealth(w.servers, set.NoHealth, w.trafficOf, w.logger)
+	p.Topology = topology.New(topology.Options{Servers: w.servers, Config: set.Topology, Retention: set.Retention, Facts: facts, Logger: w.logger, Now: time.Now, Traffic: w.trafficOf,
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
 	p.Views = publish.StartingBoard()
@@ -131,7 +131,6 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 		return err
 	}
 	w.watchAlso(set.Servers)
-	w.share(set.Servers)
 	w.lead = facts.lead
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
@@ -178,7 +177,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	g.Go(func() error { return face(gctx, ln, parts) })
 	parts.keepRunning(gctx, g)
 	g.Go(func() error { return w.advise(gctx, parts.Advice) })
-	g.Go(func() error { return w.retire(gctx, set.Servers, rows.store, facts.Store) })
+	g.Go(func() error { return w.retire(gctx, rows.store, facts.Store) })
 	c := newConfigWatch(f, set, guard, ruled.Rules, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {

@@ -22,7 +22,7 @@ import (
 
 // Sizes reads what the data of servers takes when somebody asks, and keeps it for a while: reading has its price.
 type Sizes struct {
-	servers []config.Watched
+	servers func() []config.Watched
 	numbers *series.Store
 	board   *live.Board
 
@@ -45,15 +45,15 @@ const (
 	growthStep    = 3600 // seconds
 )
 
-func newSizes(servers []config.Watched, numbers *series.Store, board *live.Board) *Sizes {
+func newSizes(servers func() []config.Watched, numbers *series.Store, board *live.Board) *Sizes {
 	return &Sizes{servers: servers, numbers: numbers, board: board, kept: map[string]*keptSizes{}}
 }
 
 // Read returns the sizes of a server, at most ten minutes old, with fresh as they are now. For a server that is not watched it returns
 // state.ErrNotFound.
 func (s *Sizes) Read(ctx context.Context, instance string, fresh bool) (*size.Report, error) {
-	i := slices.IndexFunc(s.servers, func(w config.Watched) bool { return w.Instance.ID == instance })
-	if i < 0 {
+	w, there := config.WatchedAs(s.servers(), instance)
+	if !there {
 		return nil, state.ErrNotFound
 	}
 	s.mu.Lock()
@@ -75,7 +75,7 @@ func (s *Sizes) Read(ctx context.Context, instance string, fresh bool) (*size.Re
 	// Who asked may not wait as long as a server with very many tables takes; who asks next gets what is read then.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sizesPatience)
 	defer cancel()
-	r, err := readSizes(ctx, s.servers[i].Target)
+	r, err := readSizes(ctx, w.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func readSizes(ctx context.Context, target mysql.Target) (*size.Report, error) {
 // directory, if that is known and its host is watched; else of the tables that are followed, and the binary logs. It is zero if nothing
 // was seen for long enough.
 func (s *Sizes) Growth(ctx context.Context, instance, datadir string) (*size.Growth, error) {
-	if !slices.ContainsFunc(s.servers, func(w config.Watched) bool { return w.Instance.ID == instance }) {
+	if _, there := config.WatchedAs(s.servers(), instance); !there {
 		return nil, state.ErrNotFound
 	}
 	now := time.Now()

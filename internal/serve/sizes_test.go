@@ -62,7 +62,7 @@ func TestSizes(t *testing.T) {
 	board := live.New(func() live.Self { return live.Self{} })
 	i := fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer, HostID: "host"}
 	board.Add(i)
-	s := newSizes([]config.Watched{{Instance: i, Target: sandboxtest.Target(t, n)}}, numbers, board)
+	s := newSizes(func() []config.Watched { return []config.Watched{{Instance: i, Target: sandboxtest.Target(t, n)}} }, numbers, board)
 	for _, c := range []struct {
 		datadir, of string
 		day         float64

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,7 +63,7 @@ type watch struct {
 
 	host atomic.Pointer[host.Host] // of this machine, once it is watched
 
-	traffic map[string]*mysql.Traffic // of all sessions to a server, by instance
+	traffic sync.Map // *mysql.Traffic of all sessions to a server, by instance
 
 	listed sync.Mutex
 	list   []config.Watched // servers that are watched, also those that came later
@@ -373,7 +372,7 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		if h != nil && s.Target.Local() {
 			s.Instance.HostID = hostID
 		}
-		traffic := cmp.Or(w.trafficOf(s.Instance.ID), new(mysql.Traffic))
+		traffic := w.trafficOf(s.Instance.ID)
 		if err := w.watchServer(ctx, &group, s, i, traffic, h, numbers, facts); err != nil {
 			return err
 		}

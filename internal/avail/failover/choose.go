@@ -150,7 +150,7 @@ func (ch *chooser) sets(c *Candidate, n *topology.Node) {
 // errant are the transactions that only one replica has, and that did not come from the old primary: those that are ahead of what was last seen of it came from
 // there.
 func (ch *chooser) errant(n *topology.Node) string {
-	others := []string{ch.Known.Executed}
+	others, reached := []string{ch.Known.Executed}, []string{}
 	own := n.GTID.Executed
 	if n.GTID.ByDomain {
 		own = n.GTID.State
@@ -161,7 +161,7 @@ func (ch *chooser) errant(n *topology.Node) string {
 			continue
 		}
 		if o.GTID.ByDomain {
-			others = append(others, o.GTID.State)
+			others, reached = append(others, o.GTID.State), append(reached, o.GTID.Applied)
 		} else {
 			others = append(others, o.GTID.Executed)
 		}
@@ -173,7 +173,7 @@ func (ch *chooser) errant(n *topology.Node) string {
 	if err != nil || e.Empty() {
 		return ""
 	}
-	_, mine := e.Split(ch.fromOld)
+	_, mine := e.Forgotten(strings.Join(reached, ","), n.ServerID).Split(ch.fromOld)
 	if mine.Empty() {
 		return ""
 	}
@@ -436,11 +436,11 @@ func (ch *chooser) losses() {
 		}
 	}
 	var have mysql.GTIDSet
-	var sets []string
+	var sets, reached []string
 	for _, c := range has {
 		n := &ch.Topology.Nodes[c.node]
 		have = have.Union(c.received)
-		sets = append(sets, c.Received, n.GTID.State, n.GTID.Executed)
+		sets, reached = append(sets, c.Received, n.GTID.State, n.GTID.Executed), append(reached, n.GTID.Applied)
 	}
 	had := []string{ch.Known.Executed}
 	for i := range ch.c.Candidates {
@@ -453,7 +453,7 @@ func (ch *chooser) losses() {
 		had = append(had, c.received.Subtract(have).String())
 	}
 	lost, err := mysql.ErrantTransactions(strings.Join(had, ","), sets...)
-	if err != nil || lost.Empty() {
+	if lost = lost.Forgotten(strings.Join(reached, ","), ch.Known.ServerID); err != nil || lost.Empty() {
 		return
 	}
 	ch.c.Lost, ch.c.Count = lost.String(), max(1, lost.Count())

@@ -100,6 +100,7 @@ func kept(j *Journal, t *topology.Topology) (e mysql.Errant, known bool) {
 		theirs = now.Later
 	}
 	e, err := mysql.ErrantTransactions(mine, theirs)
+	e = e.Forgotten(now.Applied, t.Nodes[o].ServerID)
 	if err == nil && !e.Empty() { // what the new one wrote since it was asked, and the old one got from it already, is none of these
 		id := &t.Nodes[n].Facts
 		_, e = e.Split(func(uuid string, server uint32) bool {
@@ -120,7 +121,8 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 	if n.GTID.ByDomain {
 		has = n.GTID.State
 	}
-	return mysql.ErrantTransactions(j.Known.Executed, has)
+	e, err := mysql.ErrantTransactions(j.Known.Executed, has)
+	return e.Forgotten(n.GTID.Applied, j.Known.ServerID), err
 }
 
 // proven says whether nothing can be lost. A commit that was acknowledged to a client had been acknowledged by WaitFor of N replicas before; where N - WaitFor + 1

@@ -14,8 +14,8 @@ import (
 
 // Desk answers about several servers by their names. A server is looked at from the first question about it until nobody has asked for idle.
 type Desk struct {
-	targets map[string]Asked
-	tell    func(server string, err error)
+	find func(server string) (Asked, bool)
+	tell func(server string, err error)
 
 	mu      sync.Mutex
 	running context.Context // nil: Run has not begun, or has ended
@@ -41,9 +41,9 @@ type Asked struct {
 	Traffic *mysql.Traffic // of the other sessions of this process to it; nil: there are none
 }
 
-// NewDesk makes a desk; Run lets it answer.
-func NewDesk(targets map[string]Asked, tell func(server string, err error)) *Desk {
-	return &Desk{targets: targets, tell: tell, probers: map[string]*asked{}}
+// NewDesk makes a desk, which finds servers by their names; Run lets it answer.
+func NewDesk(find func(server string) (Asked, bool), tell func(server string, err error)) *Desk {
+	return &Desk{find: find, tell: tell, probers: map[string]*asked{}}
 }
 
 // Run lets the desk answer until ctx ends.
@@ -76,7 +76,7 @@ func (d *Desk) sweep(now time.Time) {
 func (d *Desk) prober(name string, now time.Time) *Prober {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	target, there := d.targets[name]
+	target, there := d.find(name)
 	if !there || d.running == nil {
 		return nil
 	}

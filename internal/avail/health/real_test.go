@@ -377,7 +377,9 @@ func TestLittleRights(t *testing.T) {
 // TestDesk: several servers by name, each looked at once somebody asks, by one prober however many ask at once.
 func TestDesk(t *testing.T) {
 	n := sandboxtest.Lend(t, "mariadb")
-	d := NewDesk(map[string]Asked{"shop/db 1": {Target: sandboxtest.Target(t, n)}}, func(string, error) {})
+	d := NewDesk(func(server string) (Asked, bool) {
+		return Asked{Target: sandboxtest.Target(t, n)}, server == "shop/db 1"
+	}, func(string, error) {})
 	web := httptest.NewServer(d.Under("/health/"))
 	defer web.Close()
 	get := func(path string) int {

@@ -94,7 +94,7 @@ func (d *Delay) judge(ctx context.Context, j *judge) {
 
 func (d *Delay) plan() {
 	s, ch, on := mysql.Of(d.Replica.Server), d.Channel, "on "+d.Replica.Name
-	w := words{s, ch.Name, len(d.Replica.Channels) > 1}
+	w := words{s, ch.Name, len(d.Replica.Channels) > 1, ch.Beat}
 	stop, start := w.stop(mysql.Applier), w.start(mysql.Applier)
 	receives := ch.IORunning != "No"
 	if !s.DelaysWhileReceiving() {

@@ -184,7 +184,7 @@ func (r *Repointer) pointBack(ctx context.Context, s *server, old Pointed) error
 		return err
 	}
 	host, port := split(old.From)
-	return s.do(ctx, s.words(old.Channel).point(mysql.Pointing{Host: host, Port: port, Log: old.Log, Pos: old.Pos}))
+	return s.do(ctx, s.wordsOf(ch).point(mysql.Pointing{Host: host, Port: port, Log: old.Log, Pos: old.Pos}))
 }
 
 // Returned is what Back found of a process that was killed, and gave back.

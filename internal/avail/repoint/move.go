@@ -156,7 +156,7 @@ func (r *Repointer) Detach(ctx context.Context, t *topology.Topology, node int, 
 // plan makes the steps.
 func (m *Move) plan() {
 	ch, name := m.Channel, m.Replica.Name
-	w := words{mysql.Of(m.Replica.Server), ch.Name, len(m.Replica.Channels) > 1}
+	w := words{mysql.Of(m.Replica.Server), ch.Name, len(m.Replica.Channels) > 1, ch.Beat}
 	step := func(what, where, why string, do func(context.Context) error) {
 		m.Plan = append(m.Plan, change.Step{What: what, Where: where, Why: why, Do: do})
 	}
@@ -381,7 +381,7 @@ func (m *Move) point(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = m.node.do(ctx, m.node.words(ch.Name).point(mysql.Pointing{Host: host, Port: port, Log: old.ToLog, Pos: old.ToPos}))
+	err = m.node.do(ctx, m.node.wordsOf(ch).point(mysql.Pointing{Host: host, Port: port, Log: old.ToLog, Pos: old.ToPos}))
 	if err == nil && m.detach {
 		m.kept, m.detached = true, true
 	}

@@ -23,6 +23,7 @@ type Copy struct {
 	Words  string    `json:"words"` // "backup X of db1"
 	Time   time.Time `json:"time"`
 	GTIDs  string    `json:"gtids,omitempty"` // that it has
+	State  string    `json:"state,omitempty"` // of a MariaDB: the last transaction of each server
 	Log    string    `json:"log,omitempty"`   // its place in the binary log of the server that it is of
 	Pos    int64     `json:"pos,omitempty"`
 	Tables int64     `json:"tables"`
@@ -172,7 +173,7 @@ func (r *Repointer) PrepareRebuild(q RebuildQuestion, from string, f Filler) (*R
 // plan makes the steps. How many there are depends on nothing but how the replica is filled: the journal counts them.
 func (b *Rebuild) plan() {
 	ch, on := b.Channel, "on "+b.Replica.Name
-	w := words{mysql.Of(b.Replica.Server), ch.Name, false}
+	w := words{mysql.Of(b.Replica.Server), ch.Name, false, ch.Beat}
 	step := func(what, where, why string, do func(context.Context) error) {
 		b.Plan = append(b.Plan, change.Step{What: what, Where: where, Why: why, Do: do})
 	}
@@ -275,7 +276,7 @@ func (r *Repointer) unmark(ctx context.Context, s *server, old Rebuilding) error
 	if err != nil {
 		return err
 	}
-	w := s.words(old.Channel)
+	w := s.wordsOf(ch)
 	if _, is := Rebuilt(ch.Status.Source); is {
 		if err := s.do(ctx, w.stopBoth()); err != nil {
 			return err
@@ -325,7 +326,7 @@ func (b *Rebuild) run(ctx context.Context) (err error) {
 	}
 	b.gone = b.state.Cleared
 	if b.state.Cleared && b.state.At > 0 { // it may have been restarted, and be as its option file says, with threads that look for a source
-		stop := words{mysql.Of(b.Replica.Server), b.Channel.Name, false}.stopBoth()
+		stop := words{mysql.Of(b.Replica.Server), b.Channel.Name, false, 0}.stopBoth()
 		if err := errors.Join(b.close(ctx), b.move.node.do(ctx, stop)); err != nil {
 			return b.end(ctx, err)
 		}

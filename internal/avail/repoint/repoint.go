@@ -70,7 +70,12 @@ type server struct {
 }
 
 // words are the statements about one of its channels, which was asked for before.
-func (s *server) words(channel string) words { return words{s.c.Server, channel, s.several} }
+func (s *server) words(channel string) words { return words{s.c.Server, channel, s.several, 0} }
+
+// wordsOf are those of a channel that is pointed elsewhere.
+func (s *server) wordsOf(ch read.ReplicaChannel) words {
+	return words{s.c.Server, ch.Name, s.several, time.Duration(ch.BeatEvery * float64(time.Second))}
+}
 
 // lockWait is how long a statement may wait for locks. Writes wait behind one that makes a server read-only, and nobody else ends it if this process is killed.
 const lockWait = 30 * time.Second
@@ -98,7 +103,7 @@ const stopTime = 2 * time.Minute
 
 // channel reads a channel as it is now.
 func (s *server) channel(ctx context.Context, name string) (read.ReplicaChannel, error) {
-	list, err := read.ReplicaChannels(ctx, s.c)
+	list, err := read.OuterChannels(ctx, s.c)
 	if err != nil {
 		return read.ReplicaChannel{}, fmt.Errorf("ask %s what it replicates: %w", s.name, err)
 	}

@@ -1,6 +1,8 @@
 package repoint
 
 import (
+	"time"
+
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -9,6 +11,7 @@ type words struct {
 	server  mysql.Server
 	channel string
 	several bool // it has others
+	beat    time.Duration
 }
 
 // only lets a statement mean the one channel.
@@ -27,7 +30,15 @@ func (w words) stopBoth() string            { return w.only(w.server.StopReplica
 func (w words) startUntil(log string, pos int64) string {
 	return w.only(w.server.StartUntil(w.channel, log, pos))
 }
-func (w words) point(p mysql.Pointing) string { return w.only(w.server.Point(w.channel, p)) }
+
+// point changes the channel; how often its source says that it lives stays, which the server would set anew.
+func (w words) point(p mysql.Pointing) string {
+	if p.Host != "" || !w.server.DelaysWhileReceiving() {
+		p.Beat = w.beat
+	}
+	return w.only(w.server.Point(w.channel, p))
+}
+
 func (w words) relayEvents(log string, pos int64) string {
 	return w.only(w.server.RelayEvents(w.channel, log, pos, mostEvents))
 }

@@ -210,7 +210,7 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		j.notes = append(j.notes, "The server writes only some of its changes to the binary log: "+why+".")
 	}
 	j.head.Snapshot, j.head.LockSeconds = s.At, s.LockTime.Seconds()
-	j.head.Position = repo.Position{File: s.Position.File, Offset: s.Position.Offset, GTIDSet: s.Position.GTIDSet}
+	j.head.Position = repo.Position{File: s.Position.File, Offset: s.Position.Offset, GTIDSet: s.Position.GTIDSet, State: s.Position.State}
 	for _, c := range s.Sources {
 		j.head.Position.Sources = append(j.head.Position.Sources, repo.Channel{Name: c.Name, Host: c.Host, Port: c.Port, File: c.File, Offset: c.Offset, GTIDSet: c.GTIDSet})
 	}

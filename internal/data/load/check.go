@@ -347,6 +347,13 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 		return errors.New("--set-gtid: the backup has no GTIDs: the server had none")
 	}
 	statements := r.server.SetGTIDs(set)
+	if state := r.header.Position.State; state != "" && r.server.GTIDsByDomain() { // else who compares takes what others wrote for something that it never had
+		all, err := wholeState(state, set)
+		if err != nil {
+			return err
+		}
+		statements = slices.Insert(statements, 1, r.server.RememberTransactions(all))
+	}
 	return r.again(ctx, s, func(s *session) error {
 		for _, st := range statements {
 			if err := s.Exec(ctx, st); err != nil && mysql.ErrorNumber(err) != errNoBinlog {
@@ -355,6 +362,19 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 		}
 		return nil
 	})
+}
+
+// wholeState is what a server has had: the last transaction of each server at a backup, and up to where it was rolled forward since.
+func wholeState(state, position string) (string, error) {
+	s, err := mysql.ParseBinlogState(state)
+	if err != nil {
+		return "", fmt.Errorf("the GTIDs of the backup: %w", err)
+	}
+	p, err := mysql.ParseBinlogState(position)
+	if err != nil {
+		return "", fmt.Errorf("the GTIDs of the backup: %w", err)
+	}
+	return s.Union(p).String(), nil
 }
 
 // errNoBinlog is what MariaDB says to RESET MASTER when it writes no binary log.

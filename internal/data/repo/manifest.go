@@ -82,6 +82,7 @@ type Position struct {
 	File    string    `json:"file,omitempty"`
 	Offset  int64     `json:"offset,omitempty"`
 	GTIDSet string    `json:"gtid_set,omitempty"` // MySQL: gtid_executed; MariaDB: gtid_binlog_pos
+	State   string    `json:"state,omitempty"`    // MariaDB: gtid_binlog_state, the last transaction of each server
 	Sources []Channel `json:"sources,omitempty"`  // on a replica: how far each of its sources had been applied
 }
 

@@ -45,6 +45,14 @@ func rebuiltServers(t *testing.T, spec string) *rebuilt {
 		r.db = append(r.db, openNode(t, n))
 	}
 	r.broken = sandboxtest.Connect(t, r.box.Nodes[1])
+	if r.broken.Server.MariaDB() { // a primary of long ago wrote here
+		former := sandboxtest.Connect(t, r.box.Nodes[0])
+		for _, q := range []string{"SET SESSION server_id = 77", "CREATE DATABASE former", "DROP DATABASE former"} {
+			if err := former.Exec(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(20))", "CREATE USER few@localhost IDENTIFIED BY 'few1-Few'",
 		"GRANT SELECT, PROCESS, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, " + r.broken.Server.ReplicaPrivilege() + " ON *.* TO few@localhost", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "CREATE VIEW d.w AS SELECT id FROM d.t",
 		"CREATE EVENT d.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM d.t WHERE id > 1000"} {
@@ -53,9 +61,18 @@ func rebuiltServers(t *testing.T, spec string) *rebuilt {
 	for i := range 2 {
 		await.Until(t, func() bool { return r.rows(i+1, "SELECT EVENT_NAME FROM information_schema.EVENTS") == "e" }, "what the primary wrote on n%d", i+1)
 	}
+	s := r.broken.Server
+	for _, q := range []string{s.StopReplica(""), s.Point("", mysql.Pointing{Beat: rebuiltBeat}), s.StartReplica("")} {
+		if err := r.broken.Exec(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
 	r.errs()
 	return r
 }
+
+// rebuiltBeat is how often the source of a replica says that it lives, which is to stay so.
+const rebuiltBeat = 1500 * time.Millisecond
 
 // errs lets the replica have transactions of its own.
 func (r *rebuilt) errs() {
@@ -89,7 +106,7 @@ func (r *rebuilt) rows(node int, query string) string {
 
 func (r *rebuilt) channel() read.ReplicaChannel {
 	r.Helper()
-	list, err := read.ReplicaChannels(r.Context(), r.broken)
+	list, err := read.OuterChannels(r.Context(), r.broken)
 	if err != nil || len(list) != 1 {
 		r.Fatalf("channels: %v, %v", list, err)
 	}
@@ -221,7 +238,7 @@ func (r *rebuilt) refused() {
 func (r *rebuilt) asBefore(when string) {
 	r.Helper()
 	ch := r.channel()
-	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 3" || !ch.SQLRunning || ch.Status.IORunning == "No" || strings.HasSuffix(ch.SourceHost, ".invalid") || r.rows(1, "SELECT @@GLOBAL."+r.broken.Server.ReadOnlyVariable()) != "1" {
+	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 3" || !ch.SQLRunning || ch.Status.IORunning == "No" || strings.HasSuffix(ch.SourceHost, ".invalid") || ch.BeatEvery != rebuiltBeat.Seconds() || r.rows(1, "SELECT @@GLOBAL."+r.broken.Server.ReadOnlyVariable()) != "1" {
 		r.Errorf("%s: n1 has %s, %+v; want that it is as before", when, got, ch.Status)
 	}
 }
@@ -289,7 +306,7 @@ func (r *rebuilt) isRebuilt() {
 		r.Errorf("got %s, %v; want that it went on, is done, and equal", out, err)
 	}
 	ch := r.channel()
-	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 2 3 4" || !ch.SQLRunning || !ch.IORunning || !ch.GTID || r.rows(1, "SELECT @@GLOBAL."+r.broken.Server.ReadOnlyVariable()) != "1" {
+	if got := r.rows(1, "SELECT id FROM d.t ORDER BY id"); got != "1 2 3 4" || !ch.SQLRunning || !ch.IORunning || !ch.GTID || ch.BeatEvery != rebuiltBeat.Seconds() || r.rows(1, "SELECT @@GLOBAL."+r.broken.Server.ReadOnlyVariable()) != "1" {
 		r.Errorf("n1 has %s, %+v; want that it replicates, and is as read-only as before", got, ch.Status)
 	}
 	if got := r.rows(1, "SELECT STATUS FROM information_schema.EVENTS"); !strings.HasSuffix(got, "SIDE_DISABLED") {
@@ -297,6 +314,12 @@ func (r *rebuilt) isRebuilt() {
 	}
 	if _, err := os.Stat(r.state + "/rebuild-n1"); !os.IsNotExist(err) {
 		r.Errorf("the copy is left: %v", err)
+	}
+	if r.broken.Server.MariaDB() {
+		if got := r.rows(1, "SELECT @@GLOBAL.gtid_binlog_state"); !strings.Contains(got, "0-77-") {
+			t := r.rows(0, "SELECT @@GLOBAL.gtid_binlog_state")
+			r.Errorf("gtid_binlog_state is %s, on the primary %s: should n1 become the primary, the others seem to have transactions that it has not", got, t)
+		}
 	}
 	r.errs()
 	out, _ = r.risso(fault.OK, "rebuild", "n1", "--from", "n0", "--yes", "--compare", "sample")

@@ -25,7 +25,9 @@ func TestAdvice(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		o.Advice = advice.New(advice.Options{Servers: []config.Watched{{Instance: fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer}}}, Facts: facts, Board: o.Live, Logger: slog.New(slog.DiscardHandler)})
+		o.Advice = advice.New(advice.Options{Servers: func() []config.Watched {
+			return []config.Watched{{Instance: fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer}}}
+		}, Facts: facts, Board: o.Live, Logger: slog.New(slog.DiscardHandler)})
 	})
 	now := time.Now()
 	row := state.AdviceRow{Instance: "db1", ID: "schema.no_pk", Object: "d`'é.t", Severity: fleet.SeverityWarning, First: now.Add(-48 * time.Hour), Seen: now, Body: json.RawMessage(`{"id": "schema.no_pk", "object": "d` + "`" + `'é.t", "severity": "warning", "what": "<b>no key</b>", "evidence": [], "sure": "certain", "cost": {}}`)}

@@ -32,7 +32,35 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	if err := s.readMoment(ctx, variable); err != nil {
 		return err
 	}
+	if err := s.readState(ctx); err != nil {
+		return err
+	}
 	return s.readSources(ctx)
+}
+
+// readState asks a MariaDB for the last transaction of each server, as its position names only the last of each domain.
+func (s *Snapshot) readState(ctx context.Context) error {
+	if !s.Server.MariaDB() || s.Position.GTIDSet == "" {
+		return nil
+	}
+	position, err := mysql.ParseBinlogState(s.Position.GTIDSet)
+	if err != nil {
+		return fmt.Errorf("read the GTIDs of the snapshot: %w", err)
+	}
+	text := ""
+	err = s.control.Query(ctx, "SELECT /* risso: the last transaction of each server */ @@GLOBAL.gtid_binlog_state", func(row [][]byte) error {
+		text = string(row[0])
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ask for the last transaction of each server: %w", err)
+	}
+	state, err := mysql.ParseBinlogState(text)
+	if err != nil {
+		return fmt.Errorf("read gtid_binlog_state: %w", err)
+	}
+	s.Position.State = state.UpTo(position).String()
+	return nil
 }
 
 // note says something once.

@@ -64,6 +64,7 @@ type LogPlace struct {
 	File    string
 	Offset  int64
 	GTIDSet string // MySQL: gtid_executed; MariaDB: gtid_binlog_pos at that place
+	State   string // MariaDB: gtid_binlog_state at that place, each server's own apart
 }
 
 // SourcePlace is how far a replica had applied one of its sources.
@@ -517,6 +518,9 @@ func (s *Snapshot) afterBinlog(ctx context.Context) error {
 		}
 	}
 	if err := s.readMoment(ctx, "NULL"); err != nil {
+		return err
+	}
+	if err := s.readState(ctx); err != nil {
 		return err
 	}
 	return s.readSources(ctx)

@@ -36,7 +36,7 @@ type Board interface {
 
 // Options are what a Room needs.
 type Options struct {
-	Servers []config.Watched
+	Servers func() []config.Watched // those that are watched now
 	Config  config.Advice
 	Facts   *state.Store
 	Board   Board
@@ -127,7 +127,7 @@ func (r *Room) next(now time.Time) (config.Watched, bool) {
 	if r.Config.Every <= 0 {
 		return config.Watched{}, false
 	}
-	for _, w := range r.Servers {
+	for _, w := range r.Servers() {
 		l := r.looks[w.Instance.ID]
 		if !due(w.Instance.ID, l.Looked.In(now.Location()), l.Tried, r.started, r.Config.Every, r.Config.At).After(now) {
 			r.busy, r.since, r.tables, r.held = w.Instance.ID, now, 0, ""
@@ -138,18 +138,14 @@ func (r *Room) next(now time.Time) (config.Watched, bool) {
 }
 
 func (r *Room) server(id string) (config.Watched, bool) {
-	i := slices.IndexFunc(r.Servers, func(w config.Watched) bool { return w.Instance.ID == id })
-	if i < 0 {
-		return config.Watched{}, false
-	}
-	return r.Servers[i], true
+	return config.WatchedAs(r.Servers(), id)
 }
 
 // Look lets instances be looked at as soon as possible; none: all. It returns which; unknown ones are left out.
 func (r *Room) Look(instances []string) (queued []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, w := range r.Servers {
+	for _, w := range r.Servers() {
 		id := w.Instance.ID
 		if len(instances) > 0 && !slices.Contains(instances, id) {
 			continue
@@ -329,7 +325,7 @@ func (r *Room) noteAll(ctx context.Context) {
 		}
 		by[row.Instance] = append(by[row.Instance], noted(row))
 	}
-	for _, w := range r.Servers {
+	for _, w := range r.Servers() {
 		r.Board.Note(w.Instance.ID, noter, by[w.Instance.ID])
 	}
 }

@@ -195,7 +195,7 @@ func (r *Room) chosen(q Query) []config.Watched {
 	for _, i := range r.Board.Instances() {
 		groups[i.ID] = i.Group
 	}
-	list := slices.Clone(r.Servers)
+	list := slices.Clone(r.Servers())
 	for i := range list {
 		list[i].Instance.Group = groups[list[i].Instance.ID]
 	}

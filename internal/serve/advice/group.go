@@ -18,7 +18,7 @@ func (r *Room) everywhere(w config.Watched, found []advise.Finding) []advise.Fin
 	}
 	group := together(r.Board.Follows(time.Now()), w.Instance.ID)
 	var seen []advise.Seen
-	for _, o := range r.Servers {
+	for _, o := range r.Servers() {
 		seat := r.Board.Seat(o.Instance.ID)
 		switch {
 		case o.Instance.ID == w.Instance.ID || seat == r.Board.Seat(w.Instance.ID) && seat != fleet.Seat{}:

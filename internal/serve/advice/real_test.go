@@ -82,9 +82,11 @@ func open(t *testing.T, dir string, targets map[string]mysql.Target, c config.Ad
 	}
 	b := &board{noted: map[string][]fleet.Finding{}}
 	o := Options{Config: c, Facts: facts, Board: b, Logger: quiet}
+	var list []config.Watched
+	o.Servers = func() []config.Watched { return list }
 	for id, target := range targets {
 		i := fleet.Instance{ID: id, Name: id, Kind: fleet.KindServer}
-		o.Servers, b.list = append(o.Servers, config.Watched{Instance: i, Target: target}), append(b.list, i)
+		list, b.list = append(list, config.Watched{Instance: i, Target: target}), append(b.list, i)
 	}
 	r := &room{Room: New(o), t: t, board: b, facts: facts}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ const mostMates = 30
 func (r *Room) mates(w config.Watched) []config.Watched {
 	connected := together(r.Board.Follows(time.Now()), w.Instance.ID)
 	list := []config.Watched{w}
-	for _, x := range r.Servers {
+	for _, x := range r.Servers() {
 		same := x.Instance.Group != "" && x.Instance.Group == w.Instance.Group
 		if x.Instance.ID != w.Instance.ID && (same || slices.Contains(connected, x.Instance.ID)) && len(list) <= mostMates {
 			list = append(list, x)

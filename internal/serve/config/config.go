@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,6 +166,15 @@ type Watched struct {
 	Statements string            // where its statements are read; empty: as everywhere
 	Labels     map[string]string // of its series in PromQL
 	Protect    *Protection       // nil: it is not
+}
+
+// WatchedAs is the server that is watched under an instance's ID; false: there is none.
+func WatchedAs(list []Watched, id string) (Watched, bool) {
+	i := slices.IndexFunc(list, func(w Watched) bool { return w.Instance.ID == id })
+	if i < 0 {
+		return Watched{}, false
+	}
+	return list[i], true
 }
 
 // instanceOf makes the identity of a server from its name, or else from its address.

@@ -79,7 +79,7 @@ func (c *copier) Fetch(ctx context.Context) (repoint.Copy, error) {
 
 // copyOf is a backup as what a replica is filled with.
 func copyOf(h repo.Header, words string) repoint.Copy {
-	return repoint.Copy{ID: h.ID, Words: words + " as it was at " + clock(h.Moment()), Time: h.Moment(), GTIDs: strings.ReplaceAll(h.Position.GTIDSet, "\n", ""), Log: h.Position.File, Pos: h.Position.Offset,
+	return repoint.Copy{ID: h.ID, Words: words + " as it was at " + clock(h.Moment()), Time: h.Moment(), GTIDs: strings.ReplaceAll(h.Position.GTIDSet, "\n", ""), State: h.Position.State, Log: h.Position.File, Pos: h.Position.Offset,
 		Tables: h.Tables, Rows: h.Rows, Bytes: h.Bytes}
 }
 
@@ -261,11 +261,15 @@ func (c *copier) begin(ctx context.Context, copied repoint.Copy) error {
 	if !c.logs || !conn.Server.GTIDsByDomain() || copied.GTIDs == "" {
 		return nil
 	}
-	_, err = mysql.ParseBinlogState(copied.GTIDs)
+	position, err := mysql.ParseBinlogState(copied.GTIDs)
 	if err != nil {
 		return err
 	}
-	for _, s := range conn.Server.ForgetTransactions(copied.GTIDs, copied.GTIDs) {
+	state, err := mysql.ParseBinlogState(copied.State)
+	if err != nil {
+		return err
+	}
+	for _, s := range conn.Server.ForgetTransactions(state.Union(position).String(), copied.GTIDs) {
 		if err := conn.Exec(ctx, s); err != nil {
 			return fmt.Errorf("%s on %s: %w", s, c.name, err)
 		}

@@ -104,9 +104,11 @@ func obey(text string) int {
 
 func room(dir string, facts *state.Store, b *board, targets map[string]mysql.Target, store events.Store, now time.Time) *Room {
 	o := Options{Folder: retire.Open(filepath.Join(dir, "index")), Traffic: func(string) *mysql.Traffic { return nil }, Store: store, Facts: facts, Board: b, Logger: quiet, Now: func() time.Time { return now }}
+	var list []config.Watched
+	o.Servers = func() []config.Watched { return list }
 	for _, id := range []string{"primary", "replica"} {
 		if target, ok := targets[id]; ok {
-			o.Servers = append(o.Servers, config.Watched{Instance: fleet.Instance{ID: id, Name: id, Kind: fleet.KindServer}, Target: target})
+			list = append(list, config.Watched{Instance: fleet.Instance{ID: id, Name: id, Kind: fleet.KindServer}, Target: target})
 		}
 	}
 	return New(o)

@@ -39,7 +39,7 @@ type Facts interface {
 // Options are what a Room needs.
 type Options struct {
 	Folder  retire.Folder
-	Servers []config.Watched
+	Servers func() []config.Watched              // those that are watched now
 	Traffic func(instance string) *mysql.Traffic // of all sessions to a server
 	Store   events.Store                         // of statements; nil: there is none
 	Facts   Facts
@@ -89,11 +89,12 @@ func (r *Room) Look(ctx context.Context) {
 	}
 	found := map[string][]fleet.Finding{}
 	for _, rec := range list {
-		i := slices.IndexFunc(r.Servers, func(w config.Watched) bool { return r.Board.Seat(w.Instance.ID).Place() == rec.Seat })
+		servers := r.Servers()
+		i := slices.IndexFunc(servers, func(w config.Watched) bool { return r.Board.Seat(w.Instance.ID).Place() == rec.Seat })
 		if i < 0 { // the server is not watched, or did not answer yet
 			continue
 		}
-		w := r.Servers[i]
+		w := servers[i]
 		if r.due(rec) {
 			r.check(ctx, w, rec)
 		}
@@ -107,7 +108,7 @@ func (r *Room) Look(ctx context.Context) {
 			return
 		}
 	}
-	for _, w := range r.Servers {
+	for _, w := range r.Servers() {
 		r.Board.Note(w.Instance.ID, noter, found[w.Instance.ID])
 	}
 }
@@ -155,7 +156,7 @@ func (r *Room) retirer(w config.Watched, rec *retire.Record) *retire.Retirer {
 		t.Kept = kept{r.Store, r.instance}
 	}
 	follows := r.Board.Follows(r.Now())
-	for _, o := range r.Servers {
+	for _, o := range r.Servers() {
 		place := r.Board.Seat(o.Instance.ID).Place()
 		switch {
 		case o.Instance.ID == w.Instance.ID || place == rec.Seat:
@@ -176,7 +177,7 @@ func (r *Room) server(w config.Watched) retire.Server {
 
 // instance is the ID of the server that has a seat; "" if none that is watched has.
 func (r *Room) instance(place string) string {
-	for _, w := range r.Servers {
+	for _, w := range r.Servers() {
 		if r.Board.Seat(w.Instance.ID).Place() == place {
 			return w.Instance.ID
 		}

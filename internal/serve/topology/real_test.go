@@ -36,7 +36,7 @@ type looked struct {
 
 func (l *looked) begin() {
 	l.found = map[string][]fleet.Finding{}
-	l.Room = topology.New(topology.Options{Servers: l.list, Config: config.Topology{Every: 10 * time.Second}, Facts: l.store, Logger: slog.New(slog.DiscardHandler),
+	l.Room = topology.New(topology.Options{Servers: func() []config.Watched { return l.list }, Config: config.Topology{Every: 10 * time.Second}, Facts: l.store, Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return time.Now().Add(l.shift) }, Found: func(instance string, list []fleet.Finding) { l.found[instance] = list }})
 }
 

@@ -32,7 +32,7 @@ type Facts interface {
 
 // Options are what a Room needs.
 type Options struct {
-	Servers   []config.Watched
+	Servers   func() []config.Watched // those that are watched now
 	Config    config.Topology
 	Retention time.Duration // how long changes are kept, within the bounds of the store; 0: within these alone
 	Facts     Facts
@@ -53,11 +53,9 @@ const (
 // Room looks at the topology. One goroutine owns what it writes; others ask for what it saw.
 type Room struct {
 	Options
-	search *topology.Search
-	list   []picture.Watched
-	run    time.Time
-	poke   chan struct{}
-	holds  steady
+	run   time.Time
+	poke  chan struct{}
+	holds steady
 
 	mu    sync.Mutex
 	now   *picture.Picture // as it was seen last; nil: not yet
@@ -72,22 +70,25 @@ type Room struct {
 
 // New makes a room.
 func New(o Options) *Room {
-	r := &Room{Options: o, run: o.Now(), poke: make(chan struct{}, 1), holds: steady{}}
+	return &Room{Options: o, run: o.Now(), poke: make(chan struct{}, 1), holds: steady{}}
+}
+
+// search looks from all servers that are watched now.
+func (r *Room) search() (*topology.Search, []picture.Watched) {
 	var targets []mysql.Target
-	for _, w := range o.Servers {
+	var list []picture.Watched
+	for _, w := range r.Servers() {
 		targets = append(targets, w.Target)
-		r.list = append(r.list, picture.Watched{ID: w.Instance.ID, Name: w.Instance.Name, Address: w.Target.Address()})
+		list = append(list, picture.Watched{ID: w.Instance.ID, Name: w.Instance.Name, Address: w.Target.Address()})
 	}
-	if len(targets) > 0 {
-		r.search = look.Beside(targets, r.traffic)
-		r.search.Patience, r.search.Reach = patience, o.Config.Reach
-	}
-	return r
+	s := look.Beside(targets, r.traffic)
+	s.Patience, s.Reach = patience, r.Config.Reach
+	return s, list
 }
 
 // traffic is what the sessions to a watched server share.
 func (r *Room) traffic(t mysql.Target) *mysql.Traffic {
-	for _, w := range r.Servers {
+	for _, w := range r.Servers() {
 		if r.Traffic != nil && w.Target.Address() == t.Address() {
 			return r.Traffic(w.Instance.ID)
 		}
@@ -105,7 +106,7 @@ func (r *Room) Poke() {
 
 // Run looks until ctx ends.
 func (r *Room) Run(ctx context.Context) error {
-	if r.search == nil || r.Config.Every == 0 {
+	if r.Config.Every == 0 {
 		return nil
 	}
 	if err := r.resume(ctx); err != nil && ctx.Err() == nil {
@@ -113,7 +114,9 @@ func (r *Room) Run(ctx context.Context) error {
 	}
 	for {
 		began := r.Now()
-		r.Look(ctx)
+		if len(r.Servers()) > 0 {
+			r.Look(ctx)
+		}
 		if !r.wait(ctx, max(r.Config.Every-r.Now().Sub(began), pause)) {
 			break
 		}
@@ -164,14 +167,15 @@ func (r *Room) Look(ctx context.Context) {
 	if before == nil {
 		before = r.kept
 	}
-	t := r.search.Discover(ctx, r.starts(before))
+	search, list := r.search()
+	t := search.Discover(ctx, starts(list, before))
 	if ctx.Err() != nil { // what did not answer then was not asked long enough
 		return
 	}
-	p := picture.Of(t, r.list, before, picture.Diagnosed(r.holds.look(r.Now(), diagnose.Diagnose(t))))
+	p := picture.Of(t, list, before, picture.Diagnosed(r.holds.look(r.Now(), diagnose.Diagnose(t))))
 	if r.Found != nil {
 		told := findings(p)
-		for _, w := range r.list {
+		for _, w := range list {
 			r.Found(w.ID, told[w.ID])
 		}
 	}
@@ -199,8 +203,8 @@ func (r *Room) Look(ctx context.Context) {
 func (r *Room) mostGap() time.Duration { return max(mostGap, 3*r.Config.Every) }
 
 // starts are the watched servers, and the others that were seen: who told of them may be gone.
-func (r *Room) starts(before *picture.Picture) (starts []topology.Start) {
-	for _, w := range r.list {
+func starts(list []picture.Watched, before *picture.Picture) (starts []topology.Start) {
+	for _, w := range list {
 		starts = append(starts, topology.Start{Name: w.Name, Address: w.Address})
 	}
 	if before == nil {
@@ -294,7 +298,7 @@ func (r *Room) Current() Answer {
 	defer r.mu.Unlock()
 	a := Answer{At: r.Now(), Every: r.Config.Every.Seconds()}
 	switch {
-	case r.search == nil:
+	case len(r.Servers()) == 0:
 		a.Why = "no server is watched"
 	case r.Config.Every == 0:
 		a.Why = "the topology is not looked at: the config file says topology: {every: off}"

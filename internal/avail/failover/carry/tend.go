@@ -196,7 +196,7 @@ func extra(n, primary *topology.Node) mysql.Errant {
 	if err != nil {
 		return mysql.Errant{}
 	}
-	return e
+	return e.Forgotten(primary.GTID.Applied, n.ServerID)
 }
 
 // chore does one.

@@ -318,7 +318,7 @@ func (r *reader) channels(ctx context.Context) error {
 			continue
 		}
 		out := topology.Channel{Channel: ch.Status, Delay: ch.Delay, IOState: ch.IOState, SQLState: ch.SQLState, Received: ch.Received, SourceLog: ch.SourceLog, SourcePos: ch.SourcePos,
-			RelayBytes: ch.RelayBytes, Filter: ch.Filter.String(), TLS: ch.TLS}
+			RelayBytes: ch.RelayBytes, Filter: ch.Filter.String(), TLS: ch.TLS, Beat: time.Duration(ch.BeatEvery * float64(time.Second))}
 		if ch.SourceID != "0" {
 			out.SourceServerID = ch.SourceID
 		}
@@ -326,7 +326,7 @@ func (r *reader) channels(ctx context.Context) error {
 			out.Behind = &ch.Behind
 		}
 		if sign, is := signs[ch.Name]; is {
-			out.Silence, out.Beat = silence(r.c.Server, sign)
+			out.Silence = silence(r.c.Server, sign)
 		}
 		r.f.Channels = append(r.f.Channels, out)
 	}
@@ -335,12 +335,12 @@ func (r *reader) channels(ctx context.Context) error {
 
 // silence is for how long a channel has heard nothing. A MySQL 5.7 tells only of heartbeats: that none came for long says nothing there, as a source that has
 // something to send sends none.
-func silence(s mysql.Server, sign read.SignOfLife) (*time.Duration, time.Duration) {
+func silence(s mysql.Server, sign read.SignOfLife) *time.Duration {
 	age, every := time.Duration(sign.Age*float64(time.Second)), time.Duration(sign.Every*float64(time.Second))
 	if age > every && !s.AtLeast(80000, fleet.Never) {
-		return nil, every
+		return nil
 	}
-	return &age, every
+	return &age
 }
 
 func (r *reader) log(ctx context.Context) error {
