@@ -47,6 +47,10 @@ func (w *watch) lookAfterSelf(dir string) {
 func (l *ownLook) look(now time.Time, st series.Stats) {
 	o := rules.Own{Dir: l.dir, Full: st.DiskFull, LostEvents: l.w.lostEver.Load(), LostMinutes: st.LostFrames, LostAt: l.own.LostAt}
 	o.Silent = l.silence(now)
+	if g := l.w.stateGone.Load(); g != nil {
+		o.State, o.Rescued = g.path, g.copied
+	}
+	l.w.enqueue(l.w.lookForState)
 	if c := l.w.controllers.Load(); c != nil {
 		o.Controllers = *c
 	}
@@ -65,6 +69,24 @@ func (l *ownLook) look(now time.Time, st series.Stats) {
 	if found, due := l.keeper.Look(selfID, now, verdict, nil); due && !l.w.enqueue(func(ctx context.Context, s *state.Store) error { return l.w.keepFindings(ctx, s, found) }) {
 		l.keeper.Again()
 	}
+}
+
+// gone is a file of the state that nobody else can open any more.
+type gone struct{ path, copied string }
+
+// lookForState looks whether the file of the state is still there.
+func (w *watch) lookForState(ctx context.Context, s *state.Store) error {
+	copied, err := s.Gone(ctx)
+	switch {
+	case err != nil:
+		w.logger.Warn("the state", "err", err)
+		w.stateGone.Store(&gone{s.Path(), ""})
+	case copied != "":
+		w.stateGone.Store(&gone{s.Path(), copied})
+	default:
+		w.stateGone.Store(nil)
+	}
+	return nil
 }
 
 // silence is of which instances nothing came for long, at this look and at the last: a machine that slept has no news of anybody at first.

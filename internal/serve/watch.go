@@ -45,6 +45,7 @@ type watch struct {
 	pulse  *collect.Pulse
 	lead   agree.Leadership
 
+	stateGone   atomic.Pointer[gone]              // nil: the file of the state is there
 	controllers atomic.Pointer[rules.Controllers] // that share their state with this one; nil: none do
 	redact      bool                              // keep no literals
 	begun       chan struct{}                     // closed when all that is watched is on the board

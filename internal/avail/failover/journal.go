@@ -89,6 +89,7 @@ type Journal struct {
 	AcceptLoss bool           `json:"accept_loss,omitempty"`
 	Old        string         `json:"old"`
 	New        string         `json:"new,omitempty"`
+	Doubtful   string         `json:"doubtful,omitempty"` // who was being promoted when it was cut off, and could not be asked then: it may take writes
 	Began      time.Time      `json:"began"`
 	Ended      time.Time      `json:"ended,omitzero"`
 	Blocked    time.Time      `json:"blocked,omitzero"` // since when nobody took writes

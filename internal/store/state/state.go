@@ -42,8 +42,9 @@ const callLimit = 10 * time.Second
 // Store is an open state file. All methods may be called from any goroutine.
 type Store struct {
 	path   string
-	write  *sql.DB // one connection: writers queue here and not in SQLite's busy loop
-	read   *sql.DB // readers, which WAL lets go on during writes
+	file   os.FileInfo // of the file that is open
+	write  *sql.DB     // one connection: writers queue here and not in SQLite's busy loop
+	read   *sql.DB     // readers, which WAL lets go on during writes
 	damage *aside.Damage
 	now    func() time.Time // the clock by which access ends
 	match  func(kept, password string) (ok, current bool)
@@ -106,12 +107,13 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
-	err = foreign(f)
+	info, ierr := f.Stat()
+	err = errors.Join(foreign(f), ierr)
 	f.Close()
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", path, err)
 	}
-	s := &Store{path: path, now: time.Now, match: matches, seen: map[string]uint64{}}
+	s := &Store{path: path, file: info, now: time.Now, match: matches, seen: map[string]uint64{}}
 	if s.write, err = connect(path, 1, writing, nil); err != nil {
 		return nil, err
 	}

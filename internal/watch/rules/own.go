@@ -15,6 +15,8 @@ type Own struct {
 	Dir         string    // where it keeps its data
 	Size, Avail float64   // bytes of that file system; 0: not known
 	Full        bool      // metrics cannot be written
+	State       string    // the file of the state, if it was removed or replaced under Risso; else empty
+	Rescued     string    // a copy of what is open of it; empty: none could be written
 	LostEvents  int64     // that could not be kept, since it was started
 	LostMinutes int64     // of an instance's metrics
 	LostAt      time.Time // when the last of these was lost
@@ -60,6 +62,9 @@ func OwnFindings(o Own, now time.Time) (list []fleet.Finding) {
 		disk.Value = max(disk.Value, 1)
 		list = append(list, disk)
 	}
+	if o.State != "" {
+		list = append(list, o.stateGone())
+	}
 	for _, s := range o.Silent {
 		age := now.Sub(s.Seen)
 		list = append(list, fleet.Finding{ID: "observer.silent", Subject: s.Name, Severity: fleet.SeverityCritical, Since: s.Seen, Chart: "cost_time", Value: age.Seconds(), Trouble: fleet.Trouble{
@@ -70,6 +75,20 @@ func OwnFindings(o Own, now time.Time) (list []fleet.Finding) {
 			What: fmt.Sprintf("Risso lost %s and %s of metrics since it was started, which could not be written", digits.Counted(int(o.LostEvents), "event"), digits.Counted(int(o.LostMinutes), "minute"))}})
 	}
 	return append(list, o.Controllers.findings()...)
+}
+
+// stateGone is that the state is in a file that nobody else can open any more.
+func (o Own) stateGone() fleet.Finding {
+	f := fleet.Finding{ID: "observer.state", Severity: fleet.SeverityCritical, Chart: "cost_time", Value: 1}
+	f.What = oneline.Of(o.State) + " was removed or replaced while Risso runs: groups, users and all else that it writes there is lost when it ends"
+	if o.Rescued == "" {
+		f.What += "; a copy could not be written: make room for one in " + oneline.Of(o.Dir) + ", and leave risso serve running until there is one"
+		return f
+	}
+	path := fleet.ShellWord(o.State)
+	f.What += "; a copy is written to " + oneline.Of(o.Rescued) + " every 10 seconds: end risso serve, put that in its place, and start it again"
+	f.Remedy = "rm -f " + path + "-wal " + path + "-shm && mv " + fleet.ShellWord(o.Rescued) + " " + path
+	return f
 }
 
 // findings are what is wrong with controllers.

@@ -19,6 +19,8 @@ func TestOwn(t *testing.T) {
 		{Own{Dir: "/d", Size: 100 * gb, Avail: gb}, "observer.disk warning"},
 		{Own{Dir: "/d", Size: 100 * gb, Avail: 100 * mb}, "observer.disk critical"},
 		{Own{Dir: "/d", Full: true}, "observer.disk critical"},
+		{Own{State: "/d/state.db", Rescued: "/d/state.db.rescued"}, "observer.state critical"},
+		{Own{State: "/d/state.db"}, "observer.state critical"},
 		{Own{LostEvents: 3, LostAt: begin.Add(-9 * time.Minute)}, "observer.lost critical"},
 		{Own{LostMinutes: 3, LostAt: begin.Add(-11 * time.Minute)}, ""},
 		{Own{Silent: []Silent{{"db1", begin.Add(-time.Minute)}}}, "observer.silent critical"},

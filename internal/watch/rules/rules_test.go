@@ -359,7 +359,7 @@ func TestReadmeListsTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := map[string]bool{"server.down": true, "server.hung": true, "host.oom": true, "disk.trend": true, "observer.disk": true, "observer.lost": true, "observer.silent": true, "observer.controller": true}
+	tried := map[string]bool{"server.down": true, "server.hung": true, "host.oom": true, "disk.trend": true, "observer.disk": true, "observer.lost": true, "observer.state": true, "observer.silent": true, "observer.controller": true}
 	for _, s := range scenarios(t) {
 		tried[s.id] = true
 	}

@@ -51,6 +51,7 @@ var remediesTried = map[string]string{
 	"observer.blind":       statesTest + "TestBlind",
 	"observer.disk":        "- as disk.full",
 	"observer.lost":        "- it has no remedy: what is lost is lost",
+	"observer.state":       "tests/scenario/newcomers_test.go TestNewcomers",
 	"observer.silent":      "- it has no remedy: a collector that hangs is a fault of Risso",
 	"observer.controller":  "- it has no remedy but to start it; tests/scenario/controllers_test.go loses one",
 	"observer.late":        "- it has no remedy: Risso's machine is too busy",

@@ -28,20 +28,20 @@ func agentURL(g *group.Group, name string) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(g.Policy.AgentPort))
 }
 
-// orderAgent lets the agent beside the old primary keep it from writes, as it may reach that where this process does not; true: it proved that it did.
-func (r *run) orderAgent(ctx context.Context) bool {
-	at := agentURL(r.g, r.j.Old)
+// orderAgent lets the agent beside a member keep it from writes, as it may reach that where this process does not; true: it proved that it did.
+func (r *run) orderAgent(ctx context.Context, name string) bool {
+	at := agentURL(r.g, name)
 	if at == "" || r.access.Agents == "" {
 		return false
 	}
 	ctx, stop := context.WithTimeout(ctx, agentTime)
 	defer stop()
-	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, r.j.Old, r.j.Epoch)
+	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, name, r.j.Epoch)
 	if err != nil {
-		r.words(r.j.Old, "its agent could not keep it from writes: %v", err)
+		r.words(name, "its agent could not keep it from writes: %v", err)
 		return false
 	}
-	r.words(r.j.Old, "its agent: %s", res.Words())
+	r.words(name, "its agent: %s", res.Words())
 	return res.Proven
 }
 

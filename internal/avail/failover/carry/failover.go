@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/agent"
@@ -164,26 +165,40 @@ func receivedBy(ctx context.Context, n *node) (mysql.GTIDSet, error) {
 	return mysql.ParseGTIDSet(list[0].Received)
 }
 
-// fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. Its error is that of a hook which is required.
+// fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. One that was being promoted before, and does not answer any
+// more, takes none either. Its error is that of a hook which is required.
 func (r *run) fence(ctx context.Context) error {
+	doubted := true
+	var both sync.WaitGroup
+	if r.j.Doubtful != "" {
+		both.Go(func() { doubted = r.fenceOne(ctx, r.j.Doubtful) })
+	}
+	proven, err := true, error(nil)
 	if r.j.Old == "" {
-		return r.fenceAll(ctx)
-	}
-	res, err := r.shut(ctx, r.j.Old, fence.Options{Limit: fenceTime})
-	if err != nil {
-		r.words(r.j.Old, "it could not be kept from writes: %v", err)
+		err = r.fenceAll(ctx)
 	} else {
-		r.words(r.j.Old, "%s", res.Words())
+		proven = r.fenceOne(ctx, r.j.Old)
 	}
-	// Where nothing listens, nothing writes: the host itself says so.
-	proven := err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused
-	if !proven {
-		proven = r.orderAgent(ctx)
+	both.Wait()
+	if err != nil {
+		return err
 	}
-	if err := r.fencedByHooks(ctx, proven); err != nil || proven {
+	if err := r.fencedByHooks(ctx, proven); err != nil || proven && doubted {
 		return err
 	}
 	return r.awaitAgent(ctx)
+}
+
+// fenceOne tries it with one member; true: it is proven that it takes no writes.
+func (r *run) fenceOne(ctx context.Context, name string) bool {
+	res, err := r.shut(ctx, name, fence.Options{Limit: fenceTime})
+	if err != nil {
+		r.words(name, "it could not be kept from writes: %v", err)
+	} else {
+		r.words(name, "%s", res.Words())
+	}
+	// Where nothing listens, nothing writes: the host itself says so.
+	return err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused || r.orderAgent(ctx, name)
 }
 
 // allKnow is how long controllers may take to read what was agreed on; those that hear from no leader confirm nothing anyway.
@@ -220,7 +235,7 @@ func (r *run) awaitAgent(ctx context.Context) error {
 		return err
 	}
 	left := agent.Wait(ttl) + allKnow
-	r.words(r.j.Old, "its agent is given %s to keep it from writes", digits.Span(left))
+	r.words(cmp.Or(r.j.Old, r.j.Doubtful), "its agent is given %s to keep it from writes", digits.Span(left))
 	return delay.For(ctx, max(0, left))
 }
 

@@ -92,6 +92,8 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		if r.j.Kind == failover.Switchover { // it may take writes: until it is known, nobody else does, and the journal stays as it is
 			return fmt.Errorf("%w: %s may be the primary already, and cannot be asked: %w", ErrSurprise, r.j.New, err)
 		}
+		r.j.Doubtful = r.j.New
+		r.words(r.j.New, "it may take writes already, and cannot be asked: another one follows, and it is kept from writes")
 		return r.failoverAgain(ctx)
 	}
 	if err := r.promote(ctx, n); err != nil {
