@@ -13,7 +13,7 @@ import (
 var verbs = []string{"SELECT", "SHOW", "SET", "KILL", "START", "STOP", "XA", "CHANGE", "BEGIN", "COMMIT", "ALTER", "FLUSH", "GRANT"}
 
 // tools are the commands of a host's remedies.
-var tools = []string{"top", "pidstat", "ps", "sysctl", "dmesg", "iostat", "du", "df", "sort", "tail", "head", "grep"}
+var tools = []string{"top", "pidstat", "ps", "sysctl", "dmesg", "iostat", "du", "df", "sort", "tail", "head", "grep", "rm", "mv"}
 
 // runnable holds that a finding's remedy can be run as it is.
 func runnable(t *testing.T, kind fleet.Kind, f fleet.Finding) {
@@ -32,7 +32,7 @@ func unrunnable(kind fleet.Kind, remedy string) string {
 		return "something to be filled in, or several lines"
 	}
 	if kind == fleet.KindHost && remedy != "" {
-		for _, part := range strings.Split(remedy, " | ") {
+		for _, part := range strings.Split(strings.ReplaceAll(remedy, " && ", " | "), " | ") {
 			if word, _, _ := strings.Cut(part, " "); !slices.Contains(tools, word) {
 				return "the command " + word
 			}
