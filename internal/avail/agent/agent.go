@@ -50,13 +50,18 @@ type Agent struct {
 	hold  *fence.Result
 	loan  *change.Loan[fence.State]
 	wrong map[string]string // by controller: why it does not answer
+	other string            // why the server is not the member that it is taken for; "": it is
 	acted time.Time         // when the server was fenced or opened last
 	life  int64             // since when the server ran that was fenced; 0: not known
 	fresh bool              // the server may have been started since it was last seen to take writes
 	tries int               // acts in a row that failed
 	last  string            // what was said of the last of them
 	lost  bool              // the lock that the agent held is gone, and not by itself
+	began time.Time
 }
+
+// introduction is how long views are not taken in that would have the agent act before its server has said who it is.
+const introduction = 3 * time.Second
 
 // outcome is what became of an act.
 type outcome struct {
@@ -92,7 +97,7 @@ func New(o Options) *Agent {
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}
-	a := &Agent{o: o, views: make(chan heard), orders: make(chan order), done: make(chan outcome, 1), wrong: map[string]string{}, lease: NewLease(o.Fence, o.TTL), fresh: true}
+	a := &Agent{o: o, views: make(chan heard), orders: make(chan order), done: make(chan outcome, 1), wrong: map[string]string{}, lease: NewLease(o.Fence, o.TTL), fresh: true, began: time.Now()}
 	a.eyes.target = o.Target
 	a.prober = health.NewProber(o.Target, health.DefaultEvery, health.DefaultMaxAge, func(err error) {
 		if err == nil {
@@ -182,6 +187,9 @@ func (a *Agent) decide(ordered bool) (d Decision, ends Moment) {
 		a.fresh = c == ClaimsUnknown
 	}
 	life := a.eyes.life()
+	if a.other != "" {
+		return Decision{Act: Stay}, a.lease.Ends()
+	}
 	d = a.lease.Decide(now(), c, a.lease.fenced != nil && a.life != 0 && life != 0 && life != a.life)
 	switch f := a.lease.fenced; {
 	case ordered:
@@ -238,12 +246,43 @@ func (a *Agent) hear(h heard) {
 		a.state.LastError = h.from + ": " + word
 		return
 	}
+	who := a.eyes.who()
+	if who == "" && time.Since(a.began) < introduction {
+		return
+	}
+	if why := mistaken(h.view, a.me, who); why != a.other {
+		if a.other = why; why != "" {
+			a.o.Tell(fmt.Sprintf("%s: %s: it is not fenced, and not confirmed: give the right --member", a.o.Target.Address(), why))
+		}
+	}
+	if a.other != "" {
+		return
+	}
 	a.lease.Hear(h.sent, h.age, h.view, a.me)
 	a.raise()
 	if a.lease.Deposed() && a.hold != nil { // now a controller looks after it: it must be able to replicate. read_only stays
 		a.hold.Release()
 		a.hold = nil
 	}
+}
+
+// mistaken says why a server is not the member of a view that me means; "": it is, or nobody knows. Who has the agent fence another server than the one that it stands beside
+// would lose a healthy primary.
+func mistaken(v group.View, me func(s group.Server) bool, who string) string {
+	list := v.Replicas
+	if v.Primary != nil {
+		list = append([]group.Server{*v.Primary}, list...)
+	}
+	for _, s := range list {
+		switch mine := strings.EqualFold(s.ID, who); {
+		case s.ID == "" || who == "":
+		case me(s) && !mine:
+			return fmt.Sprintf("%s of %s is another server (%s, and this one is %s)", s.Name, v.Group, s.ID, who)
+		case mine && !me(s):
+			return fmt.Sprintf("it is %s of %s", s.Name, v.Group)
+		}
+	}
+	return ""
 }
 
 // raise keeps that another is the primary of a newer epoch.
@@ -522,7 +561,7 @@ func (a *Agent) Standing() Standing {
 		}
 	}
 	if s.Heard > 0 {
-		s.LastError = ""
+		s.LastError = a.other
 	}
 	return s
 }

@@ -55,6 +55,7 @@ type eyes struct {
 	mu     sync.Mutex
 	sight  Sight
 	server mysql.Server // as it was when it answered
+	id     string       // then: server_uuid, of MariaDB server_id
 	here   bool         // it is on this machine
 	pid    int
 	began  string // when that process began, as /proc has it
@@ -80,6 +81,7 @@ func (e *eyes) run(ctx context.Context) {
 		if c == nil {
 			if c, err = mysql.Connect(look, e.target.WithPatience(lookPatience), nil); err == nil {
 				e.meet(c.Server)
+				e.identify(look, c)
 				e.born(look, c)
 			}
 		}
@@ -124,6 +126,25 @@ func (e *eyes) meet(s mysql.Server) {
 	if _, began, ok := processOf(pid); ok {
 		e.here, e.pid, e.began = true, pid, began
 	}
+}
+
+// identify notes who the server is.
+func (e *eyes) identify(ctx context.Context, c *mysql.Conn) {
+	rows, err := c.Maps(ctx, c.Server.StandingQuery())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, row := range rows {
+		if err == nil {
+			e.id = row["uuid"]
+		}
+	}
+}
+
+// who is the server, when it answered last; "": it has not.
+func (e *eyes) who() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.id
 }
 
 // sameLife is by how much two readings of when a server was started differ, which it tells by how long it runs.

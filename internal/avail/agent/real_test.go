@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -201,6 +203,7 @@ func TestAgent(t *testing.T) {
 			if !writable(t, n) {
 				t.Error("it takes no writes, though it is the primary again")
 			}
+			taken(t, a, c, n)
 			state := witness(t, a, n)
 			stop()
 			if err := fence.Undo(t.Context(), o.Target, state, 11, time.Minute); err != nil { // it is lent again
@@ -208,6 +211,30 @@ func TestAgent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// taken lets the agent stand beside another member than the one that it is told: it leaves that alone, whoever is the primary, and obeys no order about the other one.
+func taken(t *testing.T, a *Agent, c *controller, n *sandbox.Node) {
+	t.Helper()
+	const other = "db2:3306"
+	was := c.view.Load()
+	c.view.Store(&group.View{Group: "g", Epoch: 10, Primary: &group.Server{Name: other, Address: other, ID: a.eyes.who()}})
+	a.await(t, "that it stands beside another one", func(s Standing) bool { return strings.Contains(s.LastError, "it is db2:3306 of g") })
+	c.view.Store(&group.View{Group: "g", Epoch: 10, Primary: &group.Server{Name: other, Address: other, ID: "b"}, Replicas: []group.Server{{Name: me, Address: me, ID: "a"}}})
+	a.await(t, "that the member is another one", func(s Standing) bool { return strings.Contains(s.LastError, "db1:3306 of g is another server (a, and") })
+	h := httptest.NewServer(a.Handler())
+	defer h.Close()
+	if _, err := Order(t.Context(), h.Client(), h.URL, token, "g", me, 10); err == nil || !strings.Contains(err.Error(), "is another server") {
+		t.Errorf("an order about another server: %v", err)
+	}
+	if s, err := a.Look(t.Context()); err != nil || !slices.ContainsFunc(s.Problems, func(p fleet.Trouble) bool { return strings.Contains(p.Why, "is another server") }) {
+		t.Errorf("a look at it: %+v, %v", s.Problems, err)
+	}
+	if time.Sleep(4 * tick); a.Standing().Fenced || !writable(t, n) {
+		t.Error("a server that is another member was fenced")
+	}
+	c.view.Store(was)
+	a.await(t, "the right view", func(s Standing) bool { return valid(s) && s.LastError == "" })
 }
 
 // witness makes sure of what an agent tells a controller, and that it obeys those only who have the token.

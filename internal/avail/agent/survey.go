@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type ControllerAnswered struct {
 	Primary string `json:"primary,omitempty"`
 	Mine    bool   `json:"mine"` // that is this server
 	Error   string `json:"error,omitempty"`
+
+	mistaken string // why the server is not the member
 }
 
 // Look asks the controllers and the server once, and changes nothing.
@@ -48,6 +51,7 @@ func (a *Agent) Look(ctx context.Context) (Survey, error) {
 	}
 	defer func() { _ = c.Close() }()
 	s := Survey{Server: a.o.Target.Address(), Group: a.o.Group, Member: a.o.Member, Wait: Wait(a.o.TTL), Statements: fence.Statements(c.Server, fence.Options{Hold: true, Boot: a.o.Boot})}
+	a.eyes.identify(ctx, c)
 	a.askAll(ctx, &s)
 	reader, err := read.NewHealthReader(ctx, c)
 	if err != nil {
@@ -93,6 +97,7 @@ func (a *Agent) askAll(ctx context.Context, s *Survey) {
 			} else if one.Epoch = v.Epoch; v.Primary != nil {
 				one.Primary, one.Mine = v.Primary.Name, a.me(*v.Primary)
 			}
+			one.mistaken = mistaken(v, a.me, a.eyes.who())
 			s.Controllers[i] = one
 		})
 	}
@@ -103,6 +108,9 @@ func (a *Agent) askAll(ctx context.Context, s *Survey) {
 			answer++
 		} else {
 			s.problem(one.URL, one.Error, "")
+		}
+		if one.mistaken != "" && !slices.ContainsFunc(s.Problems, func(t fleet.Trouble) bool { return t.Why == one.mistaken }) {
+			s.problem("who the server is", one.mistaken, "give the right --member")
 		}
 		if a.o.Token != "" && inClear(one.URL) {
 			s.problem(one.URL, "the token goes there in clear text: who can listen can act as this agent", "give risso serve a certificate, and write https")

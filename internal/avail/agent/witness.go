@@ -215,6 +215,9 @@ func (a *Agent) takeOrder(w http.ResponseWriter, r *http.Request) {
 func (a *Agent) ordered(o order) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.other != "" {
+		return errors.New(a.other)
+	}
 	if err := a.lease.Order(o.Epoch, now()); err != nil {
 		return err
 	}

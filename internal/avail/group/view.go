@@ -5,7 +5,8 @@ import "time"
 // Server is a member as clients need to know it.
 type Server struct {
 	Name    string  `json:"server"`
-	Address string  `json:"address"` // host:port
+	Address string  `json:"address"`      // host:port
+	ID      string  `json:"id,omitempty"` // server_uuid, of MariaDB server_id; empty: it is not known
 	Weight  float64 `json:"weight,omitempty"`
 	// Lag is how far it is behind; nil: not known.
 	Lag *time.Duration `json:"lag_ns,omitempty"`

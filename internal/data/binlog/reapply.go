@@ -303,7 +303,8 @@ func (m *reapplyMark) save(_ Place, g mysql.GTID) string {
 }
 
 func (m *reapplyMark) insert(g mysql.GTID, state string) string {
-	return fmt.Sprintf("INSERT INTO %s.applied (gtid, state, who, at) VALUES ('%s', '%s', X'%x', UTC_TIMESTAMP())", ReapplySchema, g, state, m.who)
+	at := time.Now().UTC().Format(time.DateTime) // the server's clock is that of the transaction meanwhile
+	return fmt.Sprintf("INSERT INTO %s.applied (gtid, state, who, at) VALUES ('%s', '%s', X'%x', '%s')", ReapplySchema, g, state, m.who, at)
 }
 
 func (m *reapplyMark) pending(p Place, _ []byte) string {

@@ -40,6 +40,9 @@ func TestPublish(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, config)
 		}
 	}
+	if alone := mustRun(t, "publish", "haproxy", "--group", "shop", "--controller", standIn.Listener.Addr().String()); !strings.Contains(alone, "server db1 10.0.0.1:3306 check") {
+		t.Errorf("of a controller, without --url:\n%s", alone)
+	}
 	if haproxy, err := exec.LookPath("haproxy"); err == nil {
 		path := filepath.Join(t.TempDir(), "haproxy.cfg")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

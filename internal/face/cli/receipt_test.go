@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/face/cli/failover"
@@ -93,14 +95,20 @@ func lostAndApplied(t *testing.T, spec, stop string) {
 		t.Errorf("a conflict: %d %s%s", code, out, said)
 	}
 	mustExec(t, replica, "UPDATE shop.t SET v = 'one' WHERE id = 1")
+	applied := time.Now()
 	if said := mustRun(t, append(apply, "--yes")...); !strings.Contains(said, "applied 3 transactions to db2") {
 		t.Errorf("applied: %s", said)
 	}
 	if got := sum(now); got != want {
 		t.Errorf("the table is %s on the new primary, %s on the old one", got, want)
 	}
-	if code, _, said := call(t, append(apply, "--yes")...); code != fault.Failed || !strings.Contains(said, "it was applied before") {
+	code, out, said := call(t, append(apply, "--yes")...)
+	if code != fault.Failed || !strings.Contains(said, "it was applied before") {
 		t.Errorf("a second time: %d %s", code, said)
+	}
+	at := regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).FindString(out + said)
+	if when, err := time.Parse(time.RFC3339, at); err != nil || when.Before(applied.Truncate(time.Second)) {
+		t.Errorf("it was applied after %s, and it says %q: %s%s", applied.UTC(), at, out, said)
 	}
 	if said := mustRun(t, "receipt", "--group", "shop", "--data", data); strings.Count(said, "applied to db2 at") != 3 || strings.Contains(said, "next: risso receipt apply") {
 		t.Errorf("the receipt afterwards: %s", said)

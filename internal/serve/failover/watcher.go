@@ -37,6 +37,7 @@ type watcher struct {
 	probers map[string]*prober
 	stops   map[string]context.CancelFunc
 	last    map[string]seen
+	ids     map[string]string    // server_uuid, or server_id, of members, as they last said it
 	reread  map[string]time.Time // when the account of a member that refuses it was read again
 	heard   map[string]progress
 	known   failover.Known
@@ -67,7 +68,7 @@ type result struct {
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
 	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
-		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, reread: map[string]time.Time{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
+		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
 }
 
 // changed gives the watcher the group as it is now.
@@ -174,6 +175,7 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 			delete(w.probers, name)
 			delete(w.stops, name)
 			delete(w.last, name)
+			delete(w.ids, name)
 		}
 	}
 	w.watchPrimary()
@@ -236,6 +238,9 @@ func (w *watcher) take(s seen) {
 		return
 	}
 	w.last[s.name] = s
+	if s.uuid != "" {
+		w.ids[s.name] = s.uuid
+	}
 	if s.name == w.primary {
 		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text})
 		if s.kind == "" && !w.busy {
@@ -477,7 +482,7 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 		v.Seen = since
 	}
 	for _, m := range g.Members {
-		s := group.Server{Name: m.Name, Address: m.Address, Weight: m.Weight}
+		s := group.Server{Name: m.Name, Address: m.Address, ID: w.ids[m.Name], Weight: m.Weight}
 		last, ok := w.last[m.Name]
 		switch {
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:

@@ -37,6 +37,9 @@ var ErrDamaged = errors.New("the backup is damaged")
 // WriteBackup writes the whole state file as it is at one moment to a new file, while whoever uses it goes on. seal encrypts; nil: it is not
 // encrypted. There is no file of that name unless it is whole.
 func WriteBackup(ctx context.Context, path, to, version string, seal func(io.Writer) (io.WriteCloser, error)) (h BackupHead, err error) {
+	if path, err = filepath.Abs(path); err != nil { // SQLite takes it within a URI
+		return h, fmt.Errorf("back up the state: %w", err)
+	}
 	if _, err := os.Stat(path); err != nil {
 		return h, fmt.Errorf("back up the state: %w", err)
 	}

@@ -107,6 +107,10 @@ func TestBackup(t *testing.T) {
 			}
 		}
 	}
+	t.Chdir(filepath.Dir(s.path))
+	if _, err := WriteBackup(ctx, filepath.Base(s.path), filepath.Join(dir, "relative"), "test", nil); err != nil {
+		t.Errorf("by a relative path: %v", err)
+	}
 	close(stop)
 	if err := <-done; err != nil {
 		t.Fatal(err)

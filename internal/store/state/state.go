@@ -20,6 +20,7 @@ import (
 	"modernc.org/sqlite" // the driver "sqlite"; also its error type
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/store/aside"
 )
 
@@ -113,6 +114,9 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", path, err)
 	}
+	if size := info.Size(); 0 < size && size < leastPage { // which SQLite would take for a new one, and overwrite
+		return nil, &damagedError{fmt.Sprintf("it has %s", digits.Counted(int(size), "byte"))}
+	}
 	s := &Store{path: path, file: info, now: time.Now, match: matches, seen: map[string]uint64{}}
 	if s.write, err = connect(path, 1, writing, nil); err != nil {
 		return nil, err
@@ -131,6 +135,9 @@ func open(ctx context.Context, path string) (*Store, error) {
 	}
 	return s, nil
 }
+
+// leastPage is the size of the smallest page of SQLite (https://www.sqlite.org/fileformat.html).
+const leastPage = 512
 
 // foreign looks at the header before SQLite does, because opening a file in WAL
 // mode changes it. The places are those of https://www.sqlite.org/fileformat.html:

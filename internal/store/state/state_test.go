@@ -254,6 +254,7 @@ func TestDamagedFile(t *testing.T) {
 		"not a database": func(b []byte) []byte { return []byte(strings.Repeat("this is no database\n", 300)) },
 		"cut":            func(b []byte) []byte { return b[:len(b)/2/4096*4096] },
 		"zeroed pages":   func(b []byte) []byte { clear(b[3*4096 : 6*4096]); return b },
+		"a few bytes":    func([]byte) []byte { return []byte("not a database") },
 		"torn header":    func(b []byte) []byte { copy(b[20:], "garbage garbage garbage"); return b },
 	} {
 		t.Run(name, func(t *testing.T) {

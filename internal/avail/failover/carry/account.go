@@ -22,7 +22,7 @@ func CheckReplication(ctx context.Context, g *group.Group, targets map[string]my
 		}
 		m := g.Members[i]
 		ctx, stop := context.WithTimeout(ctx, patience)
-		if r, ok := checkAccount(ctx, m, targets[name], account); ok {
+		if r, ok := checkAccount(ctx, g, m, targets[name], account); ok {
 			list = append(list, r)
 		}
 		stop()
@@ -30,7 +30,7 @@ func CheckReplication(ctx context.Context, g *group.Group, targets map[string]my
 	return list
 }
 
-func checkAccount(ctx context.Context, m group.Member, t mysql.Target, account keep.Account) (failover.Refusal, bool) {
+func checkAccount(ctx context.Context, g *group.Group, m group.Member, t mysql.Target, account keep.Account) (failover.Refusal, bool) {
 	c, err := mysql.Connect(ctx, t.WithAddress(m.Address).WithAccount(account.User, account.Password), nil)
 	if err == nil {
 		defer c.Close()
@@ -56,7 +56,7 @@ func checkAccount(ctx context.Context, m group.Member, t mysql.Target, account k
 	for _, row := range rows {
 		anywhere = anywhere || row["Host"] == "%"
 	}
-	remedy := "risso group create --replication-user, with an account that the members let in"
+	remedy := "give an account that the members let in by --replication-user, of risso group create or risso group set-access " + g.Name
 	return failover.NewRefusal("replication_account", remedy, "%s does not let in the account %s, by which others would replicate from it", m.Name, account.User), anywhere
 }
 

@@ -278,6 +278,9 @@ func (s *server) install(names mysql.SemiSyncSide, onReplica bool, g *Group) {
 	}
 	s.t.step(change.Step{What: statement, Where: "on " + s.name, Why: why, Do: func(ctx context.Context) error {
 		err := g.lifted(ctx, s, func() error { return s.c.Exec(ctx, statement) })
+		if mysql.ClassOf(err) == mysql.ClassPrivilege {
+			return fleet.WithRemedy(fmt.Errorf("%s on %s: %w", statement, s.name, err), "GRANT INSERT ON mysql.plugin TO "+s.c.Server.QuotedAccount())
+		}
 		if err != nil {
 			return fleet.WithRemedy(fmt.Errorf("%s on %s: %w", statement, s.name, err), "the file has to be in the server's plugin_dir: it comes with the server's packages")
 		}

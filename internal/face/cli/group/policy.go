@@ -143,7 +143,8 @@ func newSetAccess(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "set-access GROUP", Short: "Change the accounts by which members are reached, and replicate", Args: cobra.ExactArgs(1),
 		Long: `Takes other accounts, as after a password was changed. Members are named as in the group, by --dsn or in the
 config file; those that are not named stay as they are. Each account is tried first, and has to lead to the
-address that the member has. Nothing is changed on the servers: members that replicate already go on with
+address that the member has. Members replicate by the account of one of them, unless another one was
+given: that is changed with it. Nothing is changed on the servers: members that replicate already go on with
 the account that they have.
 
 ` + fault.Help,
@@ -189,6 +190,13 @@ func (c *command) setAccess(ctx context.Context, r *keep.Room, name string, list
 	for _, w := range list {
 		if err := leads(g, access, w); err != nil {
 			return err
+		}
+		was, err := access.Target(w.Instance.Name)
+		if err != nil {
+			return err
+		}
+		if account == nil && was.User() == access.Replication.User && was.Password() == access.Replication.Password { // as it is where nobody gave another one
+			account = &keep.Account{User: w.Target.User(), Password: w.Target.Password()}
 		}
 		access.Members[w.Instance.Name] = w.Target.Secret()
 	}

@@ -72,6 +72,12 @@ func (h *haproxy) run(ctx context.Context) error {
 		return fault.Usagef("--every %s: at least 50ms", h.Every)
 	}
 	k, err := h.known(ctx)
+	if err != nil && h.To == "" && len(h.Ask) > 0 { // nobody is there by default: those that HAProxy is to ask know it as well
+		h.To = "http://" + h.Ask[0]
+		if again, aerr := h.known(ctx); aerr == nil {
+			k, err = again, nil
+		}
+	}
 	if err != nil {
 		return err
 	}
