@@ -363,7 +363,10 @@ func (r *run) node(ctx context.Context, name string) (*node, error) {
 	if n != nil {
 		return n, nil
 	}
-	n, err := connect(ctx, name, r.targets[name], r.Limits.Drain+r.Limits.Stop)
+	// What is asked of it may take long; one that hangs is not waited for while nobody takes writes.
+	cctx, stop := context.WithTimeoutCause(ctx, r.Limits.Stop, fmt.Errorf("%s does not answer within %s", name, r.Limits.Stop))
+	defer stop()
+	n, err := connect(cctx, name, r.targets[name], r.Limits.Drain+r.Limits.Stop)
 	if err != nil {
 		return nil, err
 	}
