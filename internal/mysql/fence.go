@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -202,6 +204,19 @@ func StartOf(ctx context.Context, c *Conn, name, value string) (Start, error) {
 func SinceStart(ctx context.Context, c *Conn, name string) (bool, error) {
 	origin, _, err := originOf(ctx, c, name)
 	return err == nil && origin != "" && origin != setSince && origin != byDefault, err
+}
+
+// TellsOrigin reports whether the server tells where the value of a variable comes from, as SinceStart asks: MySQL 5.7 does not.
+func (s Server) TellsOrigin() bool { return s.KeepsSettings() || s.AtLeast(fleet.Never, 100500) }
+
+// UpFor is how long the server runs, in whole seconds.
+func UpFor(ctx context.Context, c *Conn) (time.Duration, error) {
+	rows, err := c.Maps(ctx, "SHOW /* risso: since when does it run? */ GLOBAL STATUS LIKE 'Uptime'")
+	if err != nil || len(rows) != 1 {
+		return 0, err
+	}
+	seconds, err := strconv.Atoi(rows[0]["Value"])
+	return time.Duration(seconds) * time.Second, err
 }
 
 // What originOf says.

@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -140,8 +141,11 @@ func TestGroupSettings(t *testing.T) {
 	await(t, "all members answer again", func() bool { yes, _ := answers(); return yes == 3 })
 	q.whole()
 
+	q.leftAlone(s, first, func() bool { return standing().State == "dead" })
+
 	// By hand only, and by itself again.
 	set("set-policy", "--manual", "--pause", "1s")
+	q.closed(s, first)
 	if err := first.Kill(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +172,83 @@ func TestGroupSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "it is failed over", func() bool { _, p := q.members(); return p != two && q.open(p) })
+}
+
+// leftAlone deactivates the group: whatever becomes of its primary, clients are told to go there, and nothing is changed.
+func (q *squad) leftAlone(s *risso, primary *sandbox.Node, dead func() bool) {
+	q.Helper()
+	mustCommand(q.T, "group", "deactivate", "g", "--data", q.data)
+	told := func() (server string, unattended bool) {
+		q.Helper()
+		var a struct {
+			Primary    *struct{ Server string }
+			Unattended bool
+		}
+		s.get(q.T, "/api/view", url.Values{"group": {"g"}}, &a)
+		if a.Primary == nil {
+			return "", a.Unattended
+		}
+		return a.Primary.Server, a.Unattended
+	}
+	await(q.T, "a view that says that nobody looks after the group", func() bool { _, alone := told(); return alone })
+	other := q.others(primary)[0]
+	execSQL(q.T, other, "SET GLOBAL read_only = OFF")
+	if err := primary.Kill(syscall.SIGKILL); err != nil {
+		q.Fatal(err)
+	}
+	await(q.T, "the primary is dead", dead)
+	for range 10 { // it would have been failed over
+		if server, alone := told(); server != primary.Name || !alone {
+			q.Fatalf("nobody looks after the group: %q is told, unattended %t", server, alone)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if _, p := q.members(); p != primary || !q.open(other) || q.heard(s, "is dead") > 0 {
+		q.Errorf("nobody was to look after the group: %s is its primary, another member takes writes: %t", p.Name, q.open(other))
+	}
+	execSQL(q.T, other, "SET GLOBAL read_only = ON")
+	if err := primary.Start(q.Context()); err != nil {
+		q.Fatal(err)
+	}
+	mustCommand(q.T, "group", "activate", "g", "--data", q.data)
+	await(q.T, "a view of a group that is looked after", func() bool { server, alone := told(); return server == primary.Name && !alone })
+	q.whole()
+}
+
+// closed makes the primary of a group that is failed over by hand read-only: by a restart, after which it is opened, and as somebody does, which is told and left alone.
+func (q *squad) closed(s *risso, primary *sandbox.Node) {
+	q.Helper()
+	if err := primary.Kill(syscall.SIGKILL); err != nil {
+		q.Fatal(err)
+	}
+	<-primary.Ended()
+	if err := primary.Start(q.Context(), "--read-only=ON"); err != nil {
+		q.Fatal(err)
+	}
+	await(q.T, "it is opened", func() bool {
+		return q.heard(s, "came up read-only, and takes writes again") == 1 && q.open(primary)
+	})
+	q.whole()
+	execSQL(q.T, primary, "SET GLOBAL read_only = ON")
+	found := func() (n int) {
+		q.Helper()
+		for _, f := range s.findings(q.T, primary.Name) {
+			if f.First.ID == "failover.closed" && f.Ended.IsZero() {
+				n++
+				if f.First.Remedy != "risso group promote g "+primary.Name || !strings.Contains(f.First.Why, "somebody made it read-only since it was started") {
+					q.Errorf("the finding: %+v", f.First)
+				}
+			}
+		}
+		return n
+	}
+	await(q.T, "it is told that somebody closed it", func() bool { return found() == 1 })
+	if q.open(primary) {
+		q.Error("what somebody closed was opened")
+	}
+	mustCommand(q.T, "group", "promote", "g", primary.Name, "--yes", "--data", q.data)
+	await(q.T, "nothing is told any more", func() bool { return found() == 0 })
+	q.whole()
 }
 
 // TestRestoredGroups: Risso's state is restored from a backup that is older than the last change of the primary: the present primary stays it, and what clients hear of it is

@@ -130,7 +130,7 @@ type Policy struct {
 type Group struct {
 	Name    string    `json:"name"`
 	About   string    `json:"about,omitempty"` // in the words of who made it
-	Active  bool      `json:"active"`          // it is watched, and failed over if its policy says so
+	Active  bool      `json:"active"`          // it is looked after, and failed over if its policy says so; else its clients stay with the primary that it has
 	Policy  Policy    `json:"policy"`
 	Members []Member  `json:"members"` // by name
 	Epoch   uint64    `json:"epoch"`   // of the primary: each change of it has a higher one

@@ -22,4 +22,6 @@ type View struct {
 	Since     time.Time `json:"since"`                // since when the primary is it
 	Seen      time.Time `json:"seen"`                 // when it was last known to be so
 	NoPrimary string    `json:"no_primary,omitempty"` // why there is no primary
+	// Unattended says that nobody looks after the group, as somebody deactivated it: who the primary is was not found out since.
+	Unattended bool `json:"unattended,omitempty"`
 }

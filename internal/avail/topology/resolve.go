@@ -96,7 +96,7 @@ func (d *discovery) find(e *expected) int {
 			return i
 		}
 	}
-	for i := range d.t.Nodes { // it answers by its socket, and perhaps not to this account by TCP
+	for i := range d.t.Nodes { // it answers by its socket, and perhaps not to this account by TCP; or by another name of this machine
 		if n := &d.t.Nodes[i]; n.Seen && e.id != "" && e.id == n.ServerID && fits(n) && n.listensAt(e.addresses) {
 			return i
 		}
@@ -116,12 +116,13 @@ func (d *discovery) find(e *expected) int {
 	return d.draw(e)
 }
 
-// listensAt reports whether a server that is reached by a socket, so on this machine, listens at one of some addresses.
+// listensAt reports whether a server that is reached by a socket, or by a name as localhost, so on this machine, listens at one of some addresses.
 func (n *Node) listensAt(addresses []string) bool {
-	return slices.ContainsFunc(n.Addresses, func(a string) bool { return strings.HasPrefix(a, "/") }) && slices.ContainsFunc(addresses, func(a string) bool {
+	here := func(a string) bool {
 		host, port, err := net.SplitHostPort(a)
 		return err == nil && follow.Loopback(host) && port == strconv.Itoa(n.Port)
-	})
+	}
+	return slices.ContainsFunc(n.Addresses, func(a string) bool { return strings.HasPrefix(a, "/") || here(a) }) && slices.ContainsFunc(addresses, here)
 }
 
 // otherServer notes that a server tells of one at an address where another one answers.

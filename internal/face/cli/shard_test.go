@@ -82,6 +82,11 @@ func TestShard(t *testing.T) {
 	run(0, "", "shard define loose --table shop.loose:customer --shard a=west")
 	run(1, "no primary key", "shard move loose a --to east --dry-run")
 	run(0, "sales: by list, text keys, epoch 3", "shard list")
+	run(1, "the group east has shards of the map orders: low-east, high (risso shard move orders low-east --to another group, or risso shard remove orders)", "group remove east")
+	run(0, "", "shard move orders low-east --to west --grace 0s --yes")
+	run(1, "the group east has shards of the map orders: high (", "group remove east")
+	run(0, "", "shard remove orders")
+	run(0, "", "group remove east")
 	run(0, "", "shard remove sales")
 	run(1, "there is no such map", "shard list sales")
 }

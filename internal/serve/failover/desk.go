@@ -82,9 +82,6 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 	seen := map[string]bool{}
 	for i := range list {
 		g := &list[i]
-		if !g.Active {
-			continue
-		}
 		seen[g.Name] = true
 		w := d.run[g.Name]
 		if w == nil {

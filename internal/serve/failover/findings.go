@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -16,11 +17,15 @@ func (w *watcher) find() {
 	if w.d.Found == nil || i < 0 {
 		return
 	}
-	w.d.Found(w.g.Members[i].Address, w.g.Name, findings(w.g, w.belief, w.state, w.d.Auto && w.g.Policy.Automatic))
+	w.d.Found(w.g.Members[i].Address, w.g.Name, findings(w.g, w.belief, w.state, w.care()))
 }
 
-// findings are what is wrong with a group. It is pure.
-func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []fleet.Finding) {
+// findings are what is wrong with a group; nothing of one that nobody is to look after. It is pure.
+func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (list []fleet.Finding) {
+	auto, opens := care == carry.Tends, care >= carry.Opens
+	if !g.Active {
+		return nil
+	}
 	add := func(id, subject string, severity fleet.Severity, what, why, remedy string) {
 		list = append(list, fleet.Finding{ID: id, Subject: subject, Severity: severity, Trouble: fleet.Trouble{What: what, Why: why, Remedy: remedy}})
 	}
@@ -33,6 +38,9 @@ func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []
 	if f := s.seen; f != nil && f.Rival != "" {
 		add("failover.rival", f.Rival, fleet.SeverityCritical, f.Rival+" takes writes in "+g.Name+", others replicate from it, and it is not the primary by what Risso knows",
 			"somebody made it the primary without Risso, or the state of Risso is older than that; Risso changes nothing meanwhile", "risso topology")
+	}
+	if f := s.seen; f != nil && f.Closed != nil && b.State == failover.Alive && !(opens && f.Closed.Opens) {
+		add("failover.closed", f.Old, fleet.SeverityCritical, f.Closed.What, f.Closed.Why+"; Risso leaves it so", f.Closed.Remedy)
 	}
 	if f := s.seen; f != nil && f.Alive && f.Choice.Winner == "" {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody could follow the primary of "+g.Name+", if it died now", reasons(f.Choice), "risso group health "+g.Name)

@@ -6,31 +6,40 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
-// TestFindings holds what rings of a group: a dead primary that nobody replaces, nobody who could follow, members that are out.
+// TestFindings holds what rings of a group: a dead primary that nobody replaces, one that somebody closed, nobody who could follow, members that are out.
 func TestFindings(t *testing.T) {
-	well := &group.Group{Name: "shop", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Secondary}}}
-	out := &group.Group{Name: "shop", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Faulty, Fault: "it died"}}}
+	well := &group.Group{Name: "shop", Active: true, Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Secondary}}}
+	out := &group.Group{Name: "shop", Active: true, Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Faulty, Fault: "it died"}}}
 	ready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b"}}}
 	unready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Refused: []failover.Refusal{failover.NewRefusal("nobody", "", "b: it does not apply")}}}}
+	alone := &group.Group{Name: "shop", Members: well.Members}
+	cameUp, closed := ready, ready
+	cameUp.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "it came up so", Remedy: "risso group promote shop a"}, Opens: true}}
+	closed.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "somebody made it read-only", Remedy: "risso group promote shop a"}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group
 		b    failover.State
 		s    standing
-		auto bool
+		care carry.Care
 		want []string
 	}{
-		{"all is well", well, failover.Alive, ready, false, nil},
-		{"nobody looked yet", well, failover.Alive, standing{}, false, nil},
-		{"nobody could follow", well, failover.Alive, unready, true, []string{"failover.unready"}},
-		{"dead, by hand", well, failover.Dead, ready, false, []string{"failover.manual"}},
-		{"dead, and it is failed over", well, failover.Dead, ready, true, nil},
-		{"a member is out", out, failover.Alive, unready, true, []string{"failover.unready", "failover.member"}},
+		{"all is well", well, failover.Alive, ready, carry.Looks, nil},
+		{"nobody looked yet", well, failover.Alive, standing{}, carry.Looks, nil},
+		{"nobody could follow", well, failover.Alive, unready, carry.Tends, []string{"failover.unready"}},
+		{"dead, by hand", well, failover.Dead, ready, carry.Looks, []string{"failover.manual"}},
+		{"dead, and it is failed over", well, failover.Dead, ready, carry.Tends, nil},
+		{"it came up read-only, and is opened", well, failover.Alive, cameUp, carry.Opens, nil},
+		{"it came up read-only, and nobody opens it", well, failover.Alive, cameUp, carry.Looks, []string{"failover.closed"}},
+		{"somebody closed it", well, failover.Alive, closed, carry.Tends, []string{"failover.closed"}},
+		{"nobody is to look after it", alone, failover.Dead, closed, carry.Looks, nil},
+		{"a member is out", out, failover.Alive, unready, carry.Tends, []string{"failover.unready", "failover.member"}},
 	} {
 		var got []string
-		for _, f := range findings(c.g, failover.Belief{State: c.b}, c.s, c.auto) {
+		for _, f := range findings(c.g, failover.Belief{State: c.b}, c.s, c.care) {
 			got = append(got, f.ID)
 			if f.What == "" || f.Why == "" || f.Remedy == "" {
 				t.Errorf("%s: %+v", c.what, f)

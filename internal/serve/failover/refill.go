@@ -49,7 +49,7 @@ func (w *watcher) refill(ctx context.Context) {
 		}
 		return
 	}
-	auto := w.d.Auto && w.g.Policy.Automatic && w.g.Policy.Rebuild && w.d.Rebuilds != ""
+	auto := w.d.Auto && w.g.Active && w.g.Policy.Automatic && w.g.Policy.Rebuild && w.d.Rebuilds != ""
 	if !auto || ctx.Err() != nil || !w.d.Lead.Leader() || w.busy || w.belief.State != failover.Alive || now.Sub(w.state.refilled) < refillAgain || w.held(now, "") {
 		return
 	}
@@ -81,6 +81,8 @@ func (w *watcher) held(now time.Time, holder string) bool {
 // disturbed says why a rebuild has to stop; "": it need not.
 func (w *watcher) disturbed(f *filling, now time.Time) string {
 	switch {
+	case !w.g.Active:
+		return "nobody is to look after " + w.g.Name
 	case !w.d.Lead.Leader():
 		return "another controller leads"
 	case w.belief.State == failover.Dead:

@@ -18,7 +18,7 @@ type Setting struct {
 	Rule      *group.Rule
 	Center    *string
 	Automatic *bool // risso serve fails it over by itself
-	Active    *bool // risso serve watches it
+	Active    *bool // risso serve looks after it
 	By        string
 }
 
@@ -91,9 +91,9 @@ func (s Setting) apply(g *group.Group, now time.Time) (words []string, err error
 	}
 	if s.Active != nil && g.Active != *s.Active {
 		if g.Active = *s.Active; *s.Active {
-			say("risso serve watches %s, and tells clients where they go", g.Name)
+			say("risso serve looks after %s", g.Name)
 		} else {
-			say("risso serve leaves %s alone: nobody is told where its clients go, and it is not failed over", g.Name)
+			say("risso serve leaves %s alone: its clients stay with the primary that it has, whatever becomes of that, and nothing is changed", g.Name)
 		}
 	}
 	if len(words) == 0 {

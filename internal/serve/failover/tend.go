@@ -2,11 +2,13 @@ package failover
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // How often a group whose primary lives is looked after: one of which something may have to be done, and one of which all that its probers see is as it should be. To look after a group
@@ -44,20 +46,35 @@ type standing struct {
 }
 
 // goOn brings a change that was cut off to its end, or takes it back; false: there was none.
-func goOn(ctx context.Context, c *carry.Carrier, name string) (result, bool) {
+func (w *watcher) goOn(ctx context.Context, c *carry.Carrier, name string) (result, bool) {
 	r := result{what: "bring a change of " + name + " that was cut off to its end"}
 	j, err := c.Room.Unfinished(ctx, name)
 	if err == nil && j != nil {
-		_, err = c.Resume(ctx, carry.Asked{Group: name, By: "risso serve", Automatic: true})
+		var done *failover.Journal
+		if done, err = c.Resume(ctx, carry.Asked{Group: name, By: "risso serve", Automatic: true}); err == nil && done != nil && done.Stage == failover.Undone {
+			text := fmt.Sprintf("a %s of %s to %s that was cut off is taken back: %s is the primary as before", done.Kind, name, done.New, done.Old)
+			r.tell = func() { w.event(fleet.SeverityWarning, text) }
+		}
 	}
 	r.err = err
 	return r, j != nil || err != nil
 }
 
-// tend looks after a group: members that came back replicate again, the primary takes writes. Unless act, it only looks.
-func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, act bool) result {
+// care is how much this process does for the group: to open a primary that came up read-only is no failover.
+func (w *watcher) care() carry.Care {
+	switch {
+	case !w.d.Auto:
+		return carry.Looks
+	case !w.g.Policy.Automatic:
+		return carry.Opens
+	}
+	return carry.Tends
+}
+
+// tend looks after a group: members that came back replicate again, the primary takes writes.
+func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, care carry.Care) result {
 	r := result{what: "look after " + name}
-	did, seen, err := c.Tend(ctx, name, act)
+	did, seen, err := c.Tend(ctx, name, care)
 	r.err = err
 	r.tell = func() {
 		for _, text := range did {

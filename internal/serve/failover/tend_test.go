@@ -1,11 +1,13 @@
 package failover
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -46,5 +48,16 @@ func TestTendPace(t *testing.T) {
 		if got := tendPace(g, "a", b, last); got != c.want {
 			t.Errorf("%s: each %s, want %s", c.what, got, c.want)
 		}
+	}
+}
+
+// TestTellsOfNoPrimary: of a group without a primary it is said that it has none, and what gives it one.
+func TestTellsOfNoPrimary(t *testing.T) {
+	var told []string
+	w := &watcher{d: &Desk{Options: Options{Logger: slog.New(slog.DiscardHandler), Event: func(e fleet.Event) { told = append(told, e.Text) }}},
+		g: &group.Group{Name: "g", Active: true}, belief: failover.Belief{State: failover.Dead, Words: "the group has no primary"}}
+	w.tell(failover.Belief{State: failover.Alive})
+	if want := "g has no primary: nobody takes writes until risso group promote g"; len(told) != 1 || told[0] != want {
+		t.Errorf("%q, want %q", told, want)
 	}
 }

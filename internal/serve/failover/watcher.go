@@ -45,6 +45,7 @@ type watcher struct {
 	reign   uint64 // under which it acted last
 	busy    bool   // something is being done
 	tended  time.Time
+	opened  time.Time       // when the primary was last seen to take writes; zero: it was not
 	told    map[string]bool // what was told once
 	state   standing
 	since   time.Time
@@ -133,9 +134,12 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 	if g.Epoch < w.g.Epoch {
 		return // an older reading
 	}
-	policy := w.g.Policy
-	if w.g = g; policy != g.Policy { // what is wrong with the group goes by that
+	policy, active := w.g.Policy, w.g.Active
+	if w.g = g; policy != g.Policy || active != g.Active { // what is wrong with the group goes by that
 		w.find()
+	}
+	if active != g.Active {
+		w.active()
 	}
 	w.sight.See(g.Lease, time.Now())
 	var access *keep.Access // read only if a member is new: groups are looked at four times a second
@@ -220,7 +224,7 @@ func (w *watcher) watchPrimary() {
 	w.primary, w.belief = name, failover.Belief{}
 	w.watch_ = failover.NewWatch(failover.DefaultPatience(), expected)
 	w.known = failover.Known{Name: name}
-	w.heard, w.tended = map[string]progress{}, time.Time{}
+	w.heard, w.tended, w.opened = map[string]progress{}, time.Time{}, time.Time{}
 	for _, m := range w.g.Members {
 		if p := w.probers[m.Name]; p != nil {
 			select {
@@ -243,6 +247,9 @@ func (w *watcher) take(s seen) {
 	}
 	if s.name == w.primary {
 		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text})
+		if s.kind == "" && s.open {
+			w.opened = s.at
+		}
 		if s.kind == "" && !w.busy {
 			w.known.At, w.known.Executed = s.at.UTC(), strings.ReplaceAll(s.executed, "\n", "")
 			if w.known.UUID, w.known.ServerID = s.uuid, ""; !strings.Contains(s.uuid, "-") {
@@ -315,11 +322,11 @@ func (w *watcher) judge(ctx context.Context) {
 	if w.watch_.Suspected() {
 		w.pokeAll()
 	}
-	if w.belief.State != before.State {
+	if w.belief.State != before.State && w.g.Active {
 		w.tell(before)
 		w.find()
 	}
-	if w.busy || ctx.Err() != nil {
+	if w.busy || ctx.Err() != nil || !w.g.Active {
 		return
 	}
 	complete := len(w.last) == len(w.probers) || now.Sub(w.since) >= everyMember
@@ -327,7 +334,7 @@ func (w *watcher) judge(ctx context.Context) {
 		if complete && w.belief.State == failover.Alive && now.Sub(w.tended) >= watchEvery {
 			w.tended, w.busy = now, true
 			c, name := w.carrier(), w.g.Name
-			go func() { w.work <- w.tend(ctx, c, name, false) }()
+			go func() { w.work <- w.tend(ctx, c, name, carry.Looks) }()
 		}
 		return
 	}
@@ -343,12 +350,12 @@ func (w *watcher) judge(ctx context.Context) {
 		w.takeOver(ctx)
 	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last) && complete:
 		w.tended = now
-		c, name, act := w.carrier(), w.g.Name, w.d.Auto && w.g.Policy.Automatic
+		c, name, care := w.carrier(), w.g.Name, w.care()
 		w.start(ctx, func(ctx context.Context) result {
-			if r, was := goOn(ctx, c, name); was {
+			if r, was := w.goOn(ctx, c, name); was {
 				return r
 			}
-			return w.tend(ctx, c, name, act)
+			return w.tend(ctx, c, name, care)
 		})
 	}
 }
@@ -363,11 +370,26 @@ func (w *watcher) start(ctx context.Context, f func(ctx context.Context) result)
 	}()
 }
 
+// active writes down whether the group is looked after from now on.
+func (w *watcher) active() {
+	if w.g.Active {
+		w.tended = time.Time{}
+		w.event(0, w.g.Name+" is looked after again")
+		return
+	}
+	w.state.seen, w.told = nil, map[string]bool{}
+	w.event(0, "nobody looks after "+w.g.Name+" until risso group activate "+w.g.Name+": its clients go where they went")
+}
+
 // tell writes down that something else is believed.
 func (w *watcher) tell(before failover.Belief) {
 	text, severity := "", fleet.SeverityWarning
 	switch w.belief.State {
 	case failover.Dead:
+		if w.primary == "" {
+			w.event(fleet.SeverityCritical, w.g.Name+" has no primary: nobody takes writes until risso group promote "+w.g.Name)
+			return
+		}
 		text, severity = fmt.Sprintf("%s, the primary of %s, is dead: %s", w.primary, w.g.Name, w.belief.Words), fleet.SeverityCritical
 	case failover.Unreachable:
 		text = fmt.Sprintf("%s, the primary of %s: %s", w.primary, w.g.Name, w.belief.Words)
@@ -421,7 +443,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.known, Since: w.belief.Since}
 	c := w.carrier()
 	w.start(ctx, func(ctx context.Context) result {
-		if r, was := goOn(ctx, c, a.Group); was {
+		if r, was := w.goOn(ctx, c, a.Group); was {
 			return r
 		}
 		if denied != "" {
@@ -445,7 +467,7 @@ const retryAfter = 2 * time.Second
 // carrier changes the group, as it is seen now.
 func (w *watcher) carrier() *carry.Carrier {
 	sight := w.sight
-	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: carry.DefaultLimits(), Hooks: w.d.Hooks, Contents: lost.FromMember, Lead: w.d.Lead, Sight: &sight, Published: func(g *group.Group) {
+	return &carry.Carrier{Room: w.d.Room, Holder: w.d.holder, Limits: carry.DefaultLimits(), Hooks: w.d.Hooks, Contents: lost.FromMember, Lead: w.d.Lead, Sight: &sight, Opened: w.opened, Published: func(g *group.Group) {
 		select {
 		case w.posts <- g:
 		default: // it is read from the room soon
@@ -469,7 +491,7 @@ func (w *watcher) done(r result) {
 
 // show tells clients where they go.
 func (w *watcher) show() {
-	if w.busy && w.belief.State == failover.Dead {
+	if w.busy && w.belief.State == failover.Dead && w.g.Active {
 		return // who does it says so
 	}
 	w.d.Board.Tell(w.viewOf(w.g), w.g.Members)
@@ -477,14 +499,16 @@ func (w *watcher) show() {
 
 // viewOf is where clients go, as the group is.
 func (w *watcher) viewOf(g *group.Group) group.View {
-	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: w.d.Lead.Heard().UTC(), Replicas: []group.Server{}}
-	if since := w.belief.Since.UTC(); w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch && since.Before(v.Seen) { // an agent takes the view for a confirmation
+	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: w.d.Lead.Heard().UTC(), Replicas: []group.Server{}, Unattended: !g.Active}
+	if since := w.belief.Since.UTC(); g.Active && w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch && since.Before(v.Seen) { // an agent takes the view for a confirmation
 		v.Seen = since
 	}
 	for _, m := range g.Members {
 		s := group.Server{Name: m.Name, Address: m.Address, ID: w.ids[m.Name], Weight: m.Weight}
 		last, ok := w.last[m.Name]
 		switch {
+		case m.Status == group.Primary && !g.Active && (!g.Moving || w.sight.Over(g.Lease, time.Now())): // who it is stays as it was, whatever is done to it meanwhile
+			v.Primary = &s
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
 			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.Alone && w.belief.Kind == "refused":

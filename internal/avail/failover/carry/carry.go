@@ -62,6 +62,9 @@ type Carrier struct {
 	// Sight is of the group's lease, by who watches it; nil: a lease that somebody has is looked at for as long as it takes to know whether its holder lives.
 	Sight *group.Sight
 
+	// Opened is when the primary was last seen to take writes, by who watches it: some servers do not tell whether they came up read-only; zero: it was not seen.
+	Opened time.Time
+
 	// Contents reads from a member's binary logs what lost transactions changed; nil: nobody does.
 	Contents func(ctx context.Context, member string, t mysql.Target, which mysql.Errant) *failover.Contents
 

@@ -47,10 +47,10 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 // failover does it.
 func (r *run) failover(ctx context.Context, a Asked) error {
 	if err := r.before(ctx); err != nil {
-		return r.finish(ctx, failover.Undone, err)
+		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
-		return r.finish(ctx, failover.Undone, err)
+		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	fenced := make(chan error, 1)
 	go func() { fenced <- r.fence(ctx) }()

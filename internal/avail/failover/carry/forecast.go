@@ -20,10 +20,11 @@ import (
 type Forecast struct {
 	Group   *group.Group
 	Old     string
-	Alive   bool   // the primary answers
-	Because string // why it does not
-	Rival   string // a member from which others replicate, and which takes writes, though it is not the primary
-	Lives   string // why it lives though it does not answer; "": nothing says so
+	Alive   bool    // the primary answers
+	Because string  // why it does not
+	Rival   string  // a member from which others replicate, and which takes writes, though it is not the primary
+	Closed  *Closed // why the primary answers and takes no writes; nil: it takes them
+	Lives   string  // why it lives though it does not answer; "": nothing says so
 	Known   failover.Known
 	Choice  failover.Choice
 	Plan    change.Plan
@@ -52,7 +53,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 		return nil, err
 	}
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
-	f.cutOff = c.cutOff(ctx, g)
+	f.cutOff, f.Closed = c.CutOff(ctx, g), c.closed(ctx, g, t, targets)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
 	}
@@ -131,6 +132,8 @@ func (f *Forecast) Refused() error {
 	case f.Lives != "":
 		return refused("failover of "+f.Group.Name, []failover.Refusal{failover.NewRefusal("lives",
 			"mend that; --accept-loss fails over all the same: "+f.Old+" may go on to take writes, which are lost then", "%s, the primary: %s", f.Old, f.Lives)})
+	case f.Closed != nil:
+		return fault.New(fault.Failed, f.Closed.Remedy, fmt.Errorf("failover of %s: %w: %s, the primary, answers, and takes no writes: %s", f.Group.Name, ErrRefused, f.Old, f.Closed.Why))
 	case len(f.Choice.Refused) > 0:
 		return refused("failover of "+f.Group.Name, f.Choice.Refused)
 	case f.Alive:
@@ -139,12 +142,39 @@ func (f *Forecast) Refused() error {
 	return nil
 }
 
+// Unwell is what is wrong with the group, the worst first, with what mends it; nil: nothing.
+func (f *Forecast) Unwell() error {
+	switch {
+	case f.cutOff != nil:
+		return f.cutOff
+	case f.Closed != nil:
+		return fault.New(fault.Failed, f.Closed.Remedy, fmt.Errorf("%s: %s", f.Closed.What, f.Closed.Why))
+	case f.Choice.Winner == "":
+		return f.Refused()
+	}
+	return nil
+}
+
+// CutOff says that a change is under way, or was cut off; "": there is none.
+func (f *Forecast) CutOff() string {
+	if f.cutOff == nil {
+		return ""
+	}
+	return f.cutOff.Error()
+}
+
 // Words is the forecast in lines.
 func (f *Forecast) Words() (lines []string) {
+	if f.cutOff != nil {
+		lines = append(lines, f.Group.Name+": "+f.cutOff.Error())
+	}
 	if f.Choice.Winner == "" {
 		lines = append(lines, f.Group.Name+": nobody would follow "+f.Old)
 	} else {
 		lines = append(lines, fmt.Sprintf("%s: %s would follow %s", f.Group.Name, f.Choice.Winner, f.Old))
+	}
+	if f.Closed != nil {
+		lines = append(lines, "  "+f.Old+", the primary, takes no writes: "+f.Closed.Why)
 	}
 	if f.Lives != "" {
 		lines = append(lines, "  "+f.Old+": "+f.Lives)

@@ -333,7 +333,7 @@ func (u *trio) tended() {
 	u.Helper()
 	var err error
 	await.Until(u, func() bool {
-		if _, _, err = u.carrier().Tend(u.Context(), "g", true); err != nil {
+		if _, _, err = u.carrier().Tend(u.Context(), "g", Tends); err != nil {
 			return false
 		}
 		g, _ := u.primary()
@@ -430,7 +430,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			u := newTrio(t, spec, group.Policy{Automatic: true, SemiSync: true, Rejoin: true})
-			began := time.Now()
+			began, told := time.Now(), false
 			for stop := 1; ; stop++ {
 				_, p := u.primary()
 				if !u.write(p, time.Minute) {
@@ -442,11 +442,19 @@ func TestInterrupt(t *testing.T) {
 					break
 				}
 				t.Logf("switchover from %s, killed before step %d: %s", p.Name, stop, step)
-				u.resume(failover.Switchover, step, failover.Known{})
+				if j, err := u.room.Unfinished(t.Context(), "g"); !told && err == nil && j != nil && j.Stage == failover.Draining {
+					told = true
+					u.takenBack(p)
+				} else {
+					u.resume(failover.Switchover, step, failover.Known{})
+				}
 				if err := u.one(); err != nil {
 					t.Fatalf("killed before %q: %v", step, err)
 				}
 				u.complete()
+			}
+			if !told {
+				t.Error("it was not killed while writes stood still")
 			}
 			u.givenUp()
 			u.leaseLost()

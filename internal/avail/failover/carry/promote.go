@@ -16,13 +16,14 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // drain waits until a member has applied a set.
 func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
-	at := time.Now()
+	at, said := time.Now(), false
 	for {
 		ok, err := mysql.WaitApplied(ctx, n.c, set, min(time.Second, r.Limits.Drain))
 		if err != nil {
@@ -47,7 +48,10 @@ func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
 		if time.Since(at) > r.Limits.Drain {
 			return fmt.Errorf("%w: %s has not applied all that it received within %s", ErrSurprise, n.name, r.Limits.Drain)
 		}
-		r.say("%s: applies what it received", n.name)
+		if !said {
+			said = true
+			r.say("%s: applies what it received, for %s at most", n.name, digits.Span(r.Limits.Drain))
+		}
 	}
 }
 
@@ -290,9 +294,14 @@ func (r *run) broken(ctx context.Context, err error) error {
 
 // finish ends a journal, whatever became of ctx.
 func (r *run) finish(ctx context.Context, s failover.Stage, err error) error {
+	return errors.Join(err, r.end(ctx, s, problem(err)))
+}
+
+// end is finish, with what was wrong in words.
+func (r *run) end(ctx context.Context, s failover.Stage, problem string) error {
 	if s != failover.Done {
 		r.mu.Lock()
-		r.j.Problem = problem(err)
+		r.j.Problem = problem
 		r.mu.Unlock()
 		_, _ = r.happens(context.WithoutCancel(ctx), publish.Failed) // it is in the journal
 	}
@@ -300,10 +309,8 @@ func (r *run) finish(ctx context.Context, s failover.Stage, err error) error {
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.j.Stage = s
-	r.j.Ended = time.Now().UTC()
-	r.j.Problem = problem(err)
-	return errors.Join(err, r.j.Save(end))
+	r.j.Stage, r.j.Ended, r.j.Problem = s, time.Now().UTC(), problem
+	return r.j.Save(end)
 }
 
 // problem is an error in words.

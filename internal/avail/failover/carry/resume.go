@@ -11,7 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// Resume brings a change that was cut off to its end, or takes it back; nil: there is none.
+// Resume brings a change that was cut off to its end, or takes it back: its stage is Undone then. A nil journal: there is none.
 func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error) {
 	var out *failover.Journal
 	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
@@ -41,7 +41,8 @@ func (r *run) resume(ctx context.Context) error {
 		return r.promoteAgain(ctx)
 	}
 	if r.j.Kind == failover.Switchover {
-		return r.goBack(ctx, fmt.Errorf("%w: it was cut off", ErrSurprise))
+		r.words("", "it was cut off before it promoted anybody, and is taken back")
+		return r.takeBack(ctx, fmt.Errorf("%w: it was cut off", ErrSurprise))
 	}
 	return r.failoverAgain(ctx)
 }

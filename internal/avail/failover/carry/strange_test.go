@@ -76,7 +76,7 @@ func (u *trio) pointed(n, at *sandbox.Node) {
 func (u *trio) halfAgreed(third *sandbox.Node) {
 	u.Helper()
 	_, old := u.primary()
-	did, seen, err := u.carrier().Tend(u.Context(), "g", true)
+	did, seen, err := u.carrier().Tend(u.Context(), "g", Tends)
 	if err != nil || len(did) != 0 || seen == nil || seen.Rival != u.box.Nodes[1].Name {
 		u.Fatalf("looked after with two that could be the primary: %v, %+v, %v", did, seen, err)
 	}
@@ -93,7 +93,7 @@ func (u *trio) adopted(now, old *sandbox.Node) {
 	var did []string
 	await.Until(u, func() bool {
 		var err error
-		if did, _, err = u.carrier().Tend(u.Context(), "g", true); err != nil {
+		if did, _, err = u.carrier().Tend(u.Context(), "g", Tends); err != nil {
 			u.Fatal(err)
 		}
 		return len(did) > 0

@@ -74,7 +74,7 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.cutOff(ctx, g); err != nil { // what it left behind would be taken for the reason
+	if err := c.CutOff(ctx, g); err != nil { // what it left behind would be taken for the reason
 		return nil, err
 	}
 	targets, access, err := c.targets(ctx, g)
@@ -108,7 +108,7 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	p.Notes = append(p.Notes, p.Choice.Cautions()...)
 	var list []failover.Refusal
 	list = append(list, p.Choice.Refused...)
-	list = append(list, c.ready(g, t, p)...)
+	list = append(list, c.ready(g, t, p, c.closed(ctx, g, t, targets))...)
 	if p.Choice.Winner != "" {
 		if c.planEvents(ctx, p, targets); a.To == "" {
 			list = append(list, schedulerOff(p)...)
@@ -126,13 +126,13 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 const mostBehind = 10_000
 
 // ready looks at what would make writes stand still for long, or not come back.
-func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned) (list []failover.Refusal) {
+func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned, closed *Closed) (list []failover.Refusal) {
 	add := func(code, remedy, format string, args ...any) {
 		list = append(list, failover.NewRefusal(code, remedy, format, args...))
 	}
 	old := &t.Nodes[t.Find(p.Old)]
-	if !old.Writes.Open() {
-		add("read_only", "risso group health "+g.Name, "%s, the primary, takes no writes (read_only)", p.Old)
+	if closed != nil {
+		add("read_only", closed.Remedy, "%s, the primary, takes no writes: %s", p.Old, closed.Why)
 	}
 	if len(old.Channels) > 0 {
 		add("replicates", "", "%s, the primary, replicates itself from %s", p.Old, old.Channels[0].Source)
@@ -243,15 +243,37 @@ func (c *Carrier) waits(ctx context.Context, name string) error {
 	if err != nil || j == nil {
 		return err
 	}
-	return fault.New(fault.Failed, "risso failover resume --group "+name+" brings it to its end, or takes it back", fmt.Errorf("%w: a %s to %s was cut off", ErrRefused, j.Kind, j.New))
+	return fault.New(fault.Failed, "risso failover resume --group "+name+" brings it to its end, or takes it back", waiting(changeOf(j)+" was cut off"))
 }
 
-// cutOff is waits, unless somebody has the lease now, and may be doing it.
-func (c *Carrier) cutOff(ctx context.Context, g *group.Group) error {
-	if g.Lease.Holder != "" && time.Now().Before(g.Lease.Until) {
-		return nil
+// waiting says that a change waits, which comes before another one.
+type waiting string
+
+func (w waiting) Error() string { return string(w) }
+
+// Unwrap lets it be a refusal.
+func (w waiting) Unwrap() error { return ErrRefused }
+
+// changeOf is a change of the primary in words.
+func changeOf(j *keep.Journal) string {
+	to := ""
+	if j.New != "" {
+		to = " to " + j.New
 	}
-	return c.waits(ctx, g.Name)
+	return fmt.Sprintf("a %s%s that began at %s", j.Kind, to, j.Began.Local().Format(time.TimeOnly))
+}
+
+// CutOff refuses while a change of a group is under way, or was cut off: nobody knows which as long as the lease holds of who did it.
+func (c *Carrier) CutOff(ctx context.Context, g *group.Group) error {
+	if g.Lease.Holder == "" || time.Now().After(g.Lease.Until) {
+		return c.waits(ctx, g.Name)
+	}
+	j, err := c.Room.Unfinished(ctx, g.Name)
+	if err != nil || j == nil {
+		return err
+	}
+	return fault.New(fault.Failed, "risso failover resume --group "+g.Name+" waits until it is known which, and brings it to its end or takes it back",
+		waiting(changeOf(j)+" is under way, or was cut off"))
 }
 
 // before is how the members are.
@@ -274,21 +296,21 @@ func before(t *topology.Topology) map[string]failover.Was {
 // switchover does it.
 func (r *run) switchover(ctx context.Context) error {
 	if err := r.before(ctx); err != nil {
-		return r.finish(ctx, failover.Undone, err)
+		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	old, err := r.node(ctx, r.j.Old)
 	if err == nil {
 		_, err = r.node(ctx, r.j.New)
 	}
 	if err != nil {
-		return r.finish(ctx, failover.Undone, err)
+		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	n := r.nodes[r.j.New]
 	if err := r.stage(ctx, failover.Stopping); err != nil {
-		return r.finish(ctx, failover.Undone, err)
+		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	if err := r.announce(ctx); err != nil {
-		return r.finish(ctx, failover.Undone, err)
+		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	res, err := r.handOver(ctx, old, n)
 	if res != nil {
@@ -373,6 +395,14 @@ const grace = 300 * time.Millisecond
 // goBack lets the old primary take writes again, and the other one follow it.
 func (r *run) goBack(ctx context.Context, why error) error {
 	r.words("", "it failed, and goes back: %v", why)
+	if err := r.takeBack(ctx, why); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w; %s is the primary as before", why, r.j.Old)
+}
+
+// takeBack takes a switchover back that failed, or was cut off, and ends its journal.
+func (r *run) takeBack(ctx context.Context, why error) error {
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
 	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
@@ -381,7 +411,7 @@ func (r *run) goBack(ctx context.Context, why error) error {
 	if err := r.undo(bctx); err != nil {
 		return r.finish(bctx, failover.Failed, fmt.Errorf("%w; it could not be taken back: %w", why, err))
 	}
-	return r.finish(bctx, failover.Undone, fmt.Errorf("%w; %s is the primary as before", why, r.j.Old))
+	return r.end(bctx, failover.Undone, problem(why)+"; "+r.j.Old+" is the primary as before")
 }
 
 // undo puts a switchover back that did not get as far as to be published: first the one that was chosen is shut, so that there are never two.

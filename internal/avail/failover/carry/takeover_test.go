@@ -157,7 +157,7 @@ func TestTakeOver(t *testing.T) {
 			u.limited(first)
 
 			// The primary dies: what it ran is known from before. With one replica less nobody waits for two.
-			if _, _, err := c.Tend(t.Context(), "g", true); err != nil {
+			if _, _, err := c.Tend(t.Context(), "g", Tends); err != nil {
 				t.Fatal(err)
 			}
 			known := u.known()
@@ -188,6 +188,7 @@ func TestTakeOver(t *testing.T) {
 			}
 			u.tended()
 			u.events(third)
+			u.closes(third)
 		})
 	}
 }

@@ -24,8 +24,8 @@ type chore struct {
 }
 
 // Tend looks after a group whose primary lives: the primary takes writes and nobody else; members that came back are compared with it, and replicate from it, or stay
-// FAULTY with the transactions that only they have. Unless act, it only looks. It says what was done, and what was seen.
-func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string, seen *Forecast, err error) {
+// FAULTY with the transactions that only they have. A primary that somebody made read-only is left alone. It says what was done, and what was seen.
+func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []string, seen *Forecast, err error) {
 	g, err := c.Room.Group(ctx, name)
 	if err != nil {
 		return nil, nil, err
@@ -40,10 +40,11 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 	}
 	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
 	seen.steps(t)
+	seen.Closed = c.closed(ctx, g, t, targets)
 	if err := c.keepSeen(ctx, g, t, false); err != nil {
 		return nil, seen, err
 	}
-	if !act || len(chores(g, t)) == 0 {
+	if len(due(chores(g, t), care, seen.Closed)) == 0 {
 		return nil, seen, nil
 	}
 	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
@@ -58,11 +59,12 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 		t := lookAt(ctx, g, r.targets, c.Limits.Look)
 		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
-		for _, ch := range chores(g, t) {
+		closed := c.closed(ctx, g, t, r.targets)
+		for _, ch := range due(chores(g, t), care, closed) {
 			if err := r.holds(ctx); err != nil {
 				return errors.Join(failed, err)
 			}
-			text, err := r.chore(ctx, ch)
+			text, err := r.chore(ctx, ch, closed)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", ch.member, err))
 			} else if text != "" {
@@ -200,7 +202,7 @@ func extra(n, primary *topology.Node) mysql.Errant {
 }
 
 // chore does one.
-func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
+func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string, err error) {
 	set := func(f func(m *group.Member)) error {
 		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
 			if !r.mine(g) {
@@ -247,7 +249,7 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 		if err := r.open(ctx, n); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s, the primary of %s, came back read-only, and takes writes again", ch.member, r.g.Name), r.unfenced(ctx, ch.member)
+		return fmt.Sprintf("%s, the primary of %s, %s", ch.member, r.g.Name, closed.did), r.unfenced(ctx, ch.member)
 	case "quarantine":
 		err := set(func(m *group.Member) {
 			if m.Status != group.Faulty {

@@ -55,6 +55,26 @@ func (r *Room) Maps(ctx context.Context) ([]shard.Map, error) {
 	return state.ReadBodies[shard.Map](ctx, r.Docs, kindMap)
 }
 
+// Using are the maps of which a group has shards, by name, with these shards.
+func (r *Room) Using(ctx context.Context, group string) (maps []string, shards map[string][]string, err error) {
+	list, err := r.Maps(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	shards = map[string][]string{}
+	for _, m := range list {
+		for _, s := range m.Shards {
+			if s.Group == group {
+				shards[m.Name] = append(shards[m.Name], s.Name)
+			}
+		}
+		if len(shards[m.Name]) > 0 {
+			maps = append(maps, m.Name)
+		}
+	}
+	return maps, shards, nil
+}
+
 // Add stores a new map.
 func (r *Room) Add(ctx context.Context, m *shard.Map) error {
 	_, err := r.write(ctx, kindMap, m.Name, 0, m)

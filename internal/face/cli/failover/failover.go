@@ -2,6 +2,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -137,7 +138,7 @@ func (c *command) run(ctx context.Context, do func(context.Context, *carry.Carri
 func (c *command) switchover(ctx context.Context, cr *carry.Carrier, a carry.Asked) error {
 	p, err := cr.Plan(ctx, a)
 	if err != nil {
-		return err
+		return carry.Interrupted(ctx, nil, err)
 	}
 	out := c.told().Out
 	fmt.Fprintf(out, "%s: from %s to %s\n", c.Group, oneline.Of(p.Old), oneline.Of(p.Choice.Winner))
@@ -154,14 +155,15 @@ func (c *command) switchover(ctx context.Context, cr *carry.Carrier, a carry.Ask
 	}
 	a.To = p.Choice.Winner
 	j, err := cr.Switchover(ctx, a)
+	err = carry.Interrupted(ctx, j, err)
 	err = c.Did(ctx, c.Group, "the switchover of group "+c.Group+" from "+ans.Old+" to "+ans.New, err)
 	return c.answer(ans, j, err)
 }
 
 func (c *command) failover(ctx context.Context, cr *carry.Carrier, a carry.Asked) error {
 	f, err := cr.Forecast(ctx, a)
-	if err != nil {
-		return err
+	if err != nil || ctx.Err() != nil {
+		return carry.Interrupted(ctx, nil, cmp.Or(err, ctx.Err()))
 	}
 	out := c.told().Out
 	ans := Answer{Group: c.Group, DryRun: c.dryRun, Old: f.Old, New: f.Choice.Winner, Plan: f.Plan.Words(), Choice: f.Choice}
@@ -180,6 +182,7 @@ func (c *command) failover(ctx context.Context, cr *carry.Carrier, a carry.Asked
 	}
 	a.Known, a.Because = f.Known, f.Because
 	j, err := cr.Failover(ctx, a)
+	err = carry.Interrupted(ctx, j, err)
 	if j != nil {
 		ans.New = j.New
 	}
@@ -230,7 +233,9 @@ func newResume(s screen.Streams) *cobra.Command {
 				}
 				ans := Answer{Group: c.Group, Plan: []string{}}
 				if j != nil {
-					ans.Old = j.Old
+					if ans.Old = j.Old; err == nil && j.Stage == failover.Undone {
+						fmt.Fprintf(c.told().Out, "the %s to %s that was cut off is taken back: %s is the primary of %s as before\n", j.Kind, oneline.Of(j.New), oneline.Of(j.Old), c.Group)
+					}
 				} else if err == nil {
 					fmt.Fprintln(c.told().Out, "nothing was cut off")
 				}

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	shards "github.com/rissodb/risso/internal/avail/shard/keep"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 )
@@ -82,11 +85,15 @@ func newSetCenter(s screen.Streams) *cobra.Command {
 
 func newRemove(s screen.Streams) *cobra.Command {
 	c := &command{}
-	cmd := &cobra.Command{Use: "remove GROUP [MEMBER]", Short: "Forget a group, or one of its members", Long: "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group.\n\n" + fault.Help,
+	cmd := &cobra.Command{Use: "remove GROUP [MEMBER]", Short: "Forget a group, or one of its members",
+		Long:    "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group, and a\ngroup that has shards of a map cannot be removed.\n\n" + fault.Help,
 		Example: "  risso group remove shop db3\n  risso group remove shop", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				if len(args) == 1 {
+					if err := sharded(cmd.Context(), r, args[0]); err != nil {
+						return err
+					}
 					if err := c.Did(cmd.Context(), args[0], "the removal of group "+args[0], r.Remove(cmd.Context(), args[0])); err != nil {
 						return err
 					}
@@ -104,4 +111,18 @@ func newRemove(s screen.Streams) *cobra.Command {
 			})
 		}}
 	return c.bind(cmd, s)
+}
+
+// sharded refuses to remove a group of which maps say that it has the rows of some keys: nobody would find them any more.
+func sharded(ctx context.Context, r *keep.Room, name string) error {
+	maps, of, err := (&shards.Room{Docs: r.Docs}).Using(ctx, name)
+	if err != nil || len(maps) == 0 {
+		return err
+	}
+	var has, remedy []string
+	for _, m := range maps {
+		has = append(has, fmt.Sprintf("the map %s: %s", m, strings.Join(of[m], ", ")))
+		remedy = append(remedy, fmt.Sprintf("risso shard move %s %s --to another group, or risso shard remove %s", m, of[m][0], m))
+	}
+	return fault.New(fault.Failed, strings.Join(remedy, "; "), fmt.Errorf("the group %s has shards of %s", name, strings.Join(has, "; ")))
 }

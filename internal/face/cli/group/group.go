@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
 )
@@ -31,6 +32,7 @@ type command struct {
 	screen.Streams
 	flags.Groups
 	output string
+	cutOff map[string]string // by group: a change that is under way, or was cut off
 }
 
 // New is risso group and all below it.
@@ -62,6 +64,8 @@ func (c *command) bind(cmd *cobra.Command, s screen.Streams) *cobra.Command {
 // Answer is a group, or several.
 type Answer struct {
 	Groups []group.Group `json:"groups"`
+	// CutOff are, by group, changes of the primary that are under way, or were cut off, with what goes on with them.
+	CutOff map[string]string `json:"cut_off,omitempty"`
 }
 
 type create struct {
@@ -176,19 +180,33 @@ func refusals(list []failover.Refusal) (out []repoint.Refusal) {
 	return out
 }
 
+// tellAll shows groups, and which changes of them wait.
+func (c *command) tellAll(ctx context.Context, r *keep.Room, list []group.Group) error {
+	c.cutOff = map[string]string{}
+	for i := range list {
+		if err := c.carrier(r).CutOff(ctx, &list[i]); err != nil {
+			c.cutOff[list[i].Name] = fault.Line(err.Error(), fleet.RemedyOf(err))
+		}
+	}
+	return c.tell(list)
+}
+
 // tell shows groups.
 func (c *command) tell(list []group.Group) error {
 	if c.output == "json" {
 		if list == nil {
 			list = []group.Group{}
 		}
-		return render.JSON(c.Out, Answer{list})
+		return render.JSON(c.Out, Answer{list, c.cutOff})
 	}
 	for i, g := range list {
 		if i > 0 {
 			fmt.Fprintln(c.Out)
 		}
 		fmt.Fprintf(c.Out, "%s: epoch %d%s\n", g.Name, g.Epoch, words(g))
+		if cut := c.cutOff[g.Name]; cut != "" {
+			fmt.Fprintln(c.Out, " ", oneline.Of(cut))
+		}
 		w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 		for _, m := range g.Members {
 			fault := m.Fault
@@ -222,7 +240,7 @@ func chances(m group.Member) string {
 func words(g group.Group) string {
 	out := ""
 	if !g.Active {
-		out += ", not active"
+		out += ", not active: nobody looks after it until risso group activate " + g.Name
 	}
 	if !g.Policy.Automatic {
 		out += ", failed over by hand only"
@@ -259,7 +277,7 @@ func newList(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.tell(list)
+				return c.tellAll(cmd.Context(), r, list)
 			})
 		}}
 	return c.bind(cmd, s)
@@ -274,7 +292,7 @@ func newShow(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.tell([]group.Group{*g})
+				return c.tellAll(cmd.Context(), r, []group.Group{*g})
 			})
 		}}
 	return c.bind(cmd, s)

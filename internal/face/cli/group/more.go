@@ -38,6 +38,8 @@ type HealthAnswer struct {
 	Alive   bool            `json:"alive"` // the primary answers
 	Ready   bool            `json:"ready"` // somebody could follow it now
 	Choice  failover.Choice `json:"choice"`
+	Closed  string          `json:"closed,omitempty"`  // why the primary takes no writes, though it answers
+	CutOff  string          `json:"cut_off,omitempty"` // a change of the primary is under way, or was cut off
 	// Lacking are, by member, the statements that give Risso's account there what a change of the primary needs.
 	Lacking map[string][]string `json:"lacking,omitempty"`
 	// Agents is what the agents beside the members tell.
@@ -54,7 +56,7 @@ func lacks(w io.Writer, lacking map[string][]string) {
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if that takes no\nwrites, and if a change of it was cut off.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})
@@ -68,6 +70,9 @@ func newHealth(s screen.Streams) *cobra.Command {
 				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice}
 				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
 					return err
+				}
+				if a.CutOff = f.CutOff(); f.Closed != nil {
+					a.Closed = f.Closed.Why
 				}
 				if c.output == "json" {
 					err = render.JSON(c.Out, a)
@@ -84,8 +89,8 @@ func newHealth(s screen.Streams) *cobra.Command {
 						fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": "+words))
 					}
 				}
-				if err == nil && !a.Ready {
-					err = f.Refused()
+				if err == nil {
+					err = f.Unwell()
 				}
 				return err
 			})
@@ -110,12 +115,15 @@ func changesGroup(s screen.Streams, use, short, long, example string, do func(g 
 }
 
 func newActivate(s screen.Streams) *cobra.Command {
-	return changesGroup(s, "activate", "Let risso serve watch a group", "risso serve watches the group, tells clients where they go, and fails it over if that was asked for.",
+	return changesGroup(s, "activate", "Let risso serve look after a group again", "risso serve looks after the group, tells clients where they go, and fails it over if that was asked for.",
 		"  risso group activate shop", func(g *group.Group) { g.Active = true })
 }
 
 func newDeactivate(s screen.Streams) *cobra.Command {
-	return changesGroup(s, "deactivate", "Let risso serve leave a group alone, as during maintenance", "Nobody is told where its clients go, and it is not failed over, until it is activated again.",
+	return changesGroup(s, "deactivate", "Let risso serve leave a group alone, as during maintenance", `risso serve goes on to look at the group, and changes nothing: it is not failed over, no member is shut, opened,
+pointed or rebuilt, and nothing that is wrong with the group is told. Clients stay: the primary that it has is
+told to them, whatever becomes of it, with "unattended" in /api/view. What a person does by risso switchover,
+risso failover or risso group promote is done, and clients follow.`,
 		"  risso group deactivate shop", func(g *group.Group) { g.Active = false })
 }
 

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -36,7 +37,10 @@ func newPromote(s screen.Streams) *cobra.Command {
 	c := &command{}
 	yes := false
 	cmd := &cobra.Command{Use: "promote GROUP [MEMBER]", Short: "Make a member the primary: by a switchover, or by a failover if the primary does not answer", Args: cobra.RangeArgs(1, 2),
-		Long:    "Does what risso switchover does, or, where the group has no primary that answers, what risso failover does.\n\n" + fault.Help,
+		Long: `Does what risso switchover does, or, where the group has no primary that answers, what risso failover does.
+The primary itself is opened, if it takes no writes: after a restart, or as somebody made it read-only.
+
+` + fault.Help,
 		Example: "  risso group promote shop db2 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a := carry.Asked{Group: args[0]}
@@ -51,8 +55,11 @@ func newPromote(s screen.Streams) *cobra.Command {
 func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes bool) error {
 	cr := c.carrier(r)
 	f, err := cr.Forecast(ctx, a)
-	if err != nil {
-		return err
+	if err != nil || ctx.Err() != nil {
+		return carry.Interrupted(ctx, nil, cmp.Or(err, ctx.Err()))
+	}
+	if i := f.Group.Find(a.To); a.To != "" && i >= 0 && f.Group.Members[i].Name == f.Old && f.Closed != nil {
+		return c.open(ctx, r, f, yes)
 	}
 	a.By, a.Known, a.Because = r.Who, f.Known, f.Because
 	do, how := cr.Switchover, "switchover"
@@ -71,6 +78,7 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 	}
 	var j *failover.Journal
 	j, err = do(ctx, a)
+	err = carry.Interrupted(ctx, j, err)
 	if err := c.Did(ctx, a.Group, "the "+how+" of group "+a.Group, err); err != nil {
 		return err
 	}
@@ -80,6 +88,21 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 		}
 	}
 	return c.shown(ctx, r, a.Group)
+}
+
+// open lets the primary take writes again.
+func (c *command) open(ctx context.Context, r *keep.Room, f *carry.Forecast, yes bool) error {
+	if err := c.agreed(yes, fmt.Sprintf("%s, the primary of %s, takes no writes: %s; it is opened", f.Old, f.Group.Name, f.Closed.Why)); err != nil {
+		return err
+	}
+	words, err := c.carrier(r).Open(ctx, f.Group.Name)
+	if err := c.Did(ctx, f.Group.Name, "the opening of "+f.Old+", the primary of group "+f.Group.Name, err); err != nil {
+		return err
+	}
+	if c.output != "json" {
+		fmt.Fprintln(c.Out, oneline.Of(words))
+	}
+	return c.shown(ctx, r, f.Group.Name)
 }
 
 func orNone(name string) string {

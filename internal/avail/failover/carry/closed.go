@@ -1,0 +1,168 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Care is how much is done for a group that is looked after.
+type Care int
+
+// The cares: Opens lets the primary take writes that came up read-only, which is no failover; Tends does all that a group needs.
+const (
+	Looks Care = iota
+	Opens
+	Tends
+)
+
+// Closed is why a primary that answers takes no writes.
+type Closed struct {
+	fleet.Trouble
+	// Opens says that whoever looks after the group may open it: it came up so, or Risso closed it. What somebody closed is left alone.
+	Opens bool
+	did   string // what is said when it was opened
+}
+
+// closed says why the primary of a group takes no writes; nil: it takes them, does not answer, or replicates.
+func (c *Carrier) closed(ctx context.Context, g *group.Group, t *topology.Topology, targets map[string]mysql.Target) *Closed {
+	i := g.Primary()
+	if i < 0 {
+		return nil
+	}
+	m := g.Members[i]
+	p := t.Find(m.Name)
+	if p < 0 || !t.Nodes[p].Seen || t.Nodes[p].Writes.Open() || len(t.Nodes[p].Channels) > 0 {
+		return nil
+	}
+	out := &Closed{Trouble: fleet.Trouble{What: m.Name + ", the primary of " + g.Name + ", takes no writes", Remedy: opens(g, m.Name)}}
+	switch w := t.Nodes[p].Writes; {
+	case w.InnoDB:
+		out.Why, out.Remedy = "its InnoDB was started read-only", "restart "+m.Name+" without innodb_read_only"
+		return out
+	case w.Offline:
+		out.Why, out.Remedy = "offline_mode is ON there", "SET GLOBAL offline_mode = OFF on "+m.Name
+		return out
+	}
+	if len(m.Fenced) > 0 {
+		out.Why, out.Opens, out.did = "Risso kept it from writes", true, "was kept from writes by Risso, and takes them again"
+		return out
+	}
+	came, tells, err := c.cameUp(ctx, targets[m.Name])
+	switch {
+	case err != nil:
+		out.Why = "why cannot be asked: " + err.Error()
+	case came:
+		out.Why, out.Opens, out.did = "it came up read-only, as the settings say that it was started with", true, "came up read-only, and takes writes again"
+	case !tells:
+		out.Why = "it does not tell whether it came up read-only, or somebody made it so"
+	case g.Policy.Agents > 0 || g.Policy.AgentPort > 0:
+		out.Why = "somebody, or the agent beside it, made it read-only since it was started"
+	default:
+		out.Why = "somebody made it read-only since it was started"
+	}
+	return out
+}
+
+// opens is the command that lets the primary take writes.
+func opens(g *group.Group, primary string) string {
+	return "risso group promote " + g.Name + " " + fleet.ShellWord(primary)
+}
+
+// cameUp reports whether a server is read-only since it was started, and whether it tells. Of one that does not tell it is known where it was seen to take writes before it was started.
+func (c *Carrier) cameUp(ctx context.Context, t mysql.Target) (came, tells bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, c.Limits.Look)
+	defer stop()
+	conn, err := mysql.Connect(ctx, t.WithPatience(c.Limits.Look), nil)
+	if err != nil {
+		return false, false, err
+	}
+	defer conn.Close()
+	if conn.Server.TellsOrigin() {
+		came, err = fence.CameUp(ctx, conn)
+		return came, true, err
+	}
+	if c.Opened.IsZero() {
+		return false, false, nil
+	}
+	up, err := mysql.UpFor(ctx, conn)
+	return err == nil && time.Now().Add(time.Second-up).After(c.Opened), true, err // it counts whole seconds
+}
+
+// Open lets the primary of a group take writes again, whoever closed it, as long as nobody else takes them.
+func (c *Carrier) Open(ctx context.Context, name string) (words string, err error) {
+	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
+		if err := c.waits(ctx, name); err != nil {
+			return err
+		}
+		r, err := c.run(ctx, g)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		if err := openable(g, t, c.closed(ctx, g, t, r.targets)); err != nil {
+			return err
+		}
+		primary := g.Members[g.Primary()].Name
+		r.j = &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Epoch, New: primary}}
+		n, err := r.node(ctx, primary)
+		if err == nil {
+			err = r.open(ctx, n)
+		}
+		if err == nil {
+			err = r.unfenced(ctx, primary)
+		}
+		words = primary + ", the primary of " + name + ", takes writes again"
+		return err
+	})
+	return words, err
+}
+
+// openable refuses to open a primary where that would make two, or would not do.
+func openable(g *group.Group, t *topology.Topology, closed *Closed) error {
+	no := func(remedy, format string, args ...any) error {
+		return fault.New(fault.Failed, remedy, fmt.Errorf("open the primary of %s: %w: %w", g.Name, ErrRefused, fmt.Errorf(format, args...)))
+	}
+	i := g.Primary()
+	if i < 0 {
+		return no("risso group promote "+g.Name, "it has none")
+	}
+	p := t.Find(g.Members[i].Name)
+	switch primary := g.Members[i].Name; {
+	case p < 0 || !t.Nodes[p].Seen:
+		return no("risso failover --group "+g.Name, "%s does not answer", primary)
+	case len(t.Nodes[p].Channels) > 0:
+		return no("stop and reset its channel", "%s replicates itself from %s", primary, t.Nodes[p].Channels[0].Source)
+	case closed == nil:
+		return no("", "%s takes writes", primary)
+	case closed.Remedy != opens(g, primary):
+		return no(closed.Remedy, "%s", closed.Why)
+	}
+	for _, m := range g.Members {
+		if o := t.Find(m.Name); o >= 0 && o != p && t.Nodes[o].Seen && t.Nodes[o].Writes.Open() {
+			return no("risso topology", "%s takes writes", m.Name)
+		}
+	}
+	return nil
+}
+
+// due are those of the chores that are done with a care.
+func due(list []chore, care Care, closed *Closed) (out []chore) {
+	for _, ch := range list {
+		if ch.what == "open" && (closed == nil || !closed.Opens) || ch.what != "open" && care < Tends || care < Opens {
+			continue
+		}
+		out = append(out, ch)
+	}
+	return out
+}
