@@ -74,7 +74,13 @@ func (c *Carrier) knownOf(ctx context.Context, g *group.Group, known failover.Kn
 	if time.Since(k.At) > knownAge {
 		k.Told, k.SemiSync, k.Lossless = false, false, false
 	}
+	k.Had = failover.Remember(k.Had, known.Had)
 	return k, nil
+}
+
+// Known is what was written down of the primary of a group; a zero one if nothing was.
+func (c *Carrier) Known(ctx context.Context, g *group.Group) (failover.Known, error) {
+	return c.knownOf(ctx, g, failover.Known{})
 }
 
 // forecastEvents adds what would become of events. Those of a primary that lives are asked for; of another one it is known what was last seen.
@@ -139,6 +145,17 @@ func (f *Forecast) Refused() error {
 	return nil
 }
 
+// Unready is an error if nobody could follow, or nobody receives what the primary writes.
+func (f *Forecast) Unready() error {
+	if f.Choice.Winner == "" {
+		return f.Refused()
+	}
+	if f.Choice.Deaf != nil {
+		return refused("failover of "+f.Group.Name, []failover.Refusal{*f.Choice.Deaf})
+	}
+	return nil
+}
+
 // Words is the forecast in lines.
 func (f *Forecast) Words() (lines []string) {
 	if f.Choice.Winner == "" {
@@ -148,6 +165,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Lives != "" {
 		lines = append(lines, "  "+f.Old+": "+f.Lives)
+	}
+	if f.Choice.Deaf != nil {
+		lines = append(lines, "  "+f.Choice.Deaf.Why)
 	}
 	for _, c := range f.Choice.Candidates {
 		var words []string

@@ -36,7 +36,7 @@ type HealthAnswer struct {
 	Group   string          `json:"group"`
 	Primary string          `json:"primary"`
 	Alive   bool            `json:"alive"` // the primary answers
-	Ready   bool            `json:"ready"` // somebody could follow it now
+	Ready   bool            `json:"ready"` // somebody could follow it now, and receives what it writes
 	Choice  failover.Choice `json:"choice"`
 	// Lacking are, by member, the statements that give Risso's account there what a change of the primary needs.
 	Lacking map[string][]string `json:"lacking,omitempty"`
@@ -54,7 +54,7 @@ func lacks(w io.Writer, lacking map[string][]string) {
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, or no member receives\nwhat it writes.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})
@@ -65,7 +65,7 @@ func newHealth(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice}
+				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Ready(), Choice: f.Choice}
 				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
 					return err
 				}
@@ -84,8 +84,8 @@ func newHealth(s screen.Streams) *cobra.Command {
 						fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": "+words))
 					}
 				}
-				if err == nil && !a.Ready {
-					err = f.Refused()
+				if err == nil {
+					err = f.Unready()
 				}
 				return err
 			})
