@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"strconv"
 	"strings"
 	"time"
@@ -170,4 +171,14 @@ func (s Server) takeoverPrivileges() []string {
 		return append(list, "REPLICATION_SLAVE_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SET_USER_ID")
 	}
 	return append(list, "SUPER")
+}
+
+// AboutTheWay reports whether an error of a replica's receiver is about the way to its source, or about a source that is being shut: such a one comes when the source dies. Others, as of
+// its account or of logs that are gone, stood before, and say nothing of that.
+func AboutTheWay(number int) bool {
+	switch number {
+	case 0, errno.CannotConnectSocket, errno.CannotConnect, errno.UnknownHost, errno.ConnectionGone, errno.ConnectionLost, errno.ConnectionLostWhile, errno.ServerShutdown:
+		return true
+	}
+	return false
 }

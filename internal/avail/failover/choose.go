@@ -58,7 +58,12 @@ type Choice struct {
 	Lost       string      `json:"lost,omitempty"` // GTIDs that the old primary had and no candidate received
 	Count      uint64      `json:"lost_count"`
 	Notes      []string    `json:"notes,omitempty"`
+	// Deaf is why nobody would have what the primary writes now, as no member receives from it; nil: somebody does.
+	Deaf *Refusal `json:"deaf,omitempty"`
 }
+
+// Ready reports whether somebody could follow the primary, and has what it wrote last.
+func (c *Choice) Ready() bool { return c.Winner != "" && c.Deaf == nil }
 
 // refuse adds a reason to a list.
 func refuse(list *[]Refusal, code, remedy, format string, args ...any) {
@@ -89,6 +94,7 @@ func Choose(q Question) Choice {
 	ch.diverged()
 	ch.pick()
 	ch.losses()
+	ch.receiving()
 	if len(ch.c.Refused) > 0 {
 		ch.c.Winner, ch.c.From = "", ""
 	}
@@ -183,7 +189,7 @@ func (ch *chooser) errant(n *topology.Node) string {
 // fromOld reports whether a transaction comes from the old primary: by what was known of it, or, where nothing was, as after a restart of whoever watched, by whom the members
 // met at its address.
 func (ch *chooser) fromOld(uuid string, server uint32) bool {
-	if uuid != "" && strings.EqualFold(uuid, ch.Known.UUID) || uuid == "" && fmt.Sprint(server) == ch.Known.ServerID {
+	if ch.Known.From(uuid, server) {
 		return true
 	}
 	old := ch.Group.Find(ch.Old)
@@ -449,6 +455,10 @@ func (ch *chooser) losses() {
 			return slices.Contains([]string{"faulty", "errant", "gtid", "other_source", "channels"}, r.Code)
 		}) {
 			continue // what it has beyond the others need not come from the old primary
+		}
+		if c.node < 0 || !ch.Topology.Nodes[c.node].Seen { // it does not answer: what it had when it was last seen
+			had = append(had, ch.Known.lacking(ch.Known.Had[c.Name].Received, sets).String())
+			continue
 		}
 		had = append(had, c.received.Subtract(have).String())
 	}

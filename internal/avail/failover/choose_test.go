@@ -216,6 +216,10 @@ func TestChoose(t *testing.T) {
 		{what: "no member", with: func(s *scene) { s.To = "z" }, refused: ":no_member"},
 		{what: "the primary itself", with: func(s *scene) { s.To = "a" }, refused: ":primary"},
 		{what: "a known loss is told", with: func(s *scene) { s.Known.Executed = uuidA + ":1-103" }, winner: "b", lost: uuidA + ":101-103"},
+		{what: "what one that is away had when it was last seen is lost", with: func(s *scene) {
+			s.node("c").Seen = false
+			s.Known.Had = map[string]failover.Had{"c": {Received: uuidA + ":1-102," + uuidC + ":1"}}
+		}, winner: "b", refused: "c:not_seen", lost: uuidA + ":101-102"},
 		{what: "a known loss refuses, if the policy says so", with: func(s *scene) { s.Known.Executed, s.Lossless = uuidA+":1-103", true }, refused: ":loss", lost: uuidA + ":101-103"},
 		{what: "a loss that another member has is none", with: func(s *scene) {
 			s.Known.Executed, s.Lossless = uuidA+":1-103", true

@@ -42,7 +42,7 @@ func Codes() []Code {
 		{"primary", "change", "the one that was named is the primary already", "none is needed"},
 		{"split_brain", "change", "two members each have transactions that the other lacks", "see what they changed with `risso gtid errant`, and name one: `risso failover --to NODE`, with `--accept-loss` if the policy is lossless"},
 		{"behind", "change", "in a switchover the new primary would have more than 10,000 transactions to apply while nobody can write", "wait, or `risso lag`"},
-		{"not_receiving", "change", "in a switchover the new primary does not receive from the old one", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},
+		{"not_receiving", "change, group", "in a switchover the new primary does not receive from the old one; of a group: no member receives from its primary", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},
 		{"events", "change", "in a switchover the new primary could not run the events of the old one", "start it without `event_scheduler = DISABLED`, or name it with `--to`"},
 		{"no_semisync", "change", "in a switchover the new primary has no semi-sync, which the group wants", "`risso group prepare`"},
 		{"read_only", "change", "in a switchover the primary takes no writes", "`risso group promote GROUP PRIMARY` opens it; `risso serve --failover auto` does so by itself if it came up read-only"},

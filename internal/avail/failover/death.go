@@ -15,11 +15,14 @@ type Patience struct {
 	Refused time.Duration // in which nothing listens at its address
 	Frozen  time.Duration // in which it says nothing, neither to this observer nor to its replicas
 	Fresh   time.Duration // how old what a witness said may be
+	// Absent is how long a failover waits for members that may have what nobody has who answers.
+	Absent time.Duration
 }
 
-// DefaultPatience lets a killed primary be replaced within a second, a frozen one within six.
+// DefaultPatience lets a killed primary be replaced within a second, a frozen one within six. Machines that lost their power together boot within a minute of each other; who
+// is not there by then needs a person.
 func DefaultPatience() Patience {
-	return Patience{Refused: 400 * time.Millisecond, Frozen: 3300 * time.Millisecond, Fresh: 1500 * time.Millisecond}
+	return Patience{Refused: 400 * time.Millisecond, Frozen: 3300 * time.Millisecond, Fresh: 1500 * time.Millisecond, Absent: time.Minute}
 }
 
 // Probe is a look at the primary.
@@ -37,6 +40,7 @@ type Witness struct {
 	Answers   bool          // it did
 	Down      bool          // nothing listens at its address: it is no witness, nor does it acknowledge anything
 	Follows   bool          // it is set to replicate from the primary, and was not stopped by somebody
+	Deaf      string        // why it does not receive from the primary, whether that lives or not: it cannot say; "": it would receive
 	Connected bool          // it is connected to it, as far as it knows
 	Heard     time.Time     // when something last came from there, as this observer saw it; zero: nothing has come since it looks
 	Since     time.Time     // since when this observer looks
@@ -127,13 +131,16 @@ func (w *Watch) Belief(now time.Time) Belief {
 
 // witnessed asks the witnesses whether a primary that does not answer is dead: more than half of those that should know must say so, and none that it lives.
 func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
-	var say, against, down []string
+	var say, against, down, deaf []string
 	for _, name := range w.Expected {
 		x, ok := w.witnesses[name]
 		switch {
 		case ok && x.Down && now.Sub(x.At) <= w.Patience.Fresh:
 			down = append(down, name)
-		case !ok || !x.Answers || x.At.Before(b.Since) || now.Sub(x.At) > w.Patience.Fresh, !x.Follows: // it says nothing
+		case !ok || !x.Answers || x.At.Before(b.Since) || now.Sub(x.At) > w.Patience.Fresh: // it says nothing
+		case x.Deaf != "":
+			deaf = append(deaf, name+": "+x.Deaf)
+		case !x.Follows:
 		case !x.Connected:
 			say = append(say, name)
 		case refused:
@@ -162,6 +169,9 @@ func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
 		b.State = Unreachable
 		b.Alone = true
 		b.Words = fmt.Sprintf("it does not answer for %s (%s); only %d of %d replicas can say that they lost it, too", took, w.last.Text, len(say), len(w.Expected))
+		if len(deaf) > 0 {
+			b.Words += "; the others did not receive from it before, and cannot know (" + strings.Join(deaf, "; ") + ")"
+		}
 	}
 	return b
 }

@@ -1,6 +1,8 @@
 package failover_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,9 +25,11 @@ func TestBelief(t *testing.T) {
 		return func(at time.Time) []failover.Witness {
 			list := f(at)
 			change(&list[0])
+			slices.Reverse(list) // the next one changes another
 			return list
 		}
 	}
+	deaf := func(w *failover.Witness) { w.Deaf = "its receiver is stopped" }
 	for _, c := range []struct {
 		what string
 		kind string        // of each probe
@@ -49,6 +53,8 @@ func TestBelief(t *testing.T) {
 			return []failover.Witness{{Name: "b", At: at, Down: true}, {Name: "c", At: at, Down: true}}
 		}, failover.Unreachable},
 		{"one was stopped by somebody", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Follows = false }), failover.Unreachable},
+		{"both were stopped by somebody", "refused", 9 * time.Second, with(with(both(false, 0), deaf), deaf), failover.Unreachable},
+		{"one of them was deaf", "refused", 9 * time.Second, with(both(false, 0), deaf), failover.Unreachable},
 		{"their words are old", "refused", 2 * time.Second, func(at time.Time) []failover.Witness { return both(false, 0)(at.Add(-3 * time.Second)) }, failover.Unreachable},
 		{"nobody can say", "refused", 9 * time.Second, func(time.Time) []failover.Witness { return nil }, failover.Unreachable},
 		{"wrong password", "login", 9 * time.Second, both(false, 0), failover.Unasked},
@@ -71,7 +77,7 @@ func TestBelief(t *testing.T) {
 		for _, x := range c.says(at) {
 			w.Heard(x)
 		}
-		if got := w.Belief(start.Add(c.for_)); got.State != c.want {
+		if got := w.Belief(start.Add(c.for_)); got.State != c.want || strings.Contains(c.what, "deaf") && !strings.Contains(got.Words, "only 1 of 2 replicas can say that they lost it, too; the others did not receive from it before") {
 			t.Errorf("%s: %s (%s), want %s", c.what, got.State, got.Words, c.want)
 		}
 		w.Probed(failover.Probe{At: at, OK: true})

@@ -74,6 +74,8 @@ type Known struct {
 	// Settings are those in which one that follows is to be like it.
 	Settings map[string]string `json:"settings,omitempty"`
 	Acks     []string          `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
+	// Had is what the other members had when they were last seen, by name.
+	Had map[string]Had `json:"had,omitempty"`
 }
 
 // Journal is what is done to replace a primary. It is written down before each step.
@@ -97,6 +99,7 @@ type Journal struct {
 	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
 	Before     map[string]Was `json:"before"`           // by server
 	Known      Known          `json:"known"`
+	Missing    uint64         `json:"missing,omitempty"`  // how many transactions were known to be lost when the new primary was chosen
 	Events     *group.Events  `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
 	WaitFor    int            `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that
 	Notes      []string       `json:"notes,omitempty"`    // what is not as it was

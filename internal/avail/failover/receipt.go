@@ -44,7 +44,8 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		r.Verdict = PerhapsLost
 		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
 	case !lost.Empty():
-		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), lost.Count()
+		// Those of MariaDB are counted from what the new primary has, which by now wrote some of its own.
+		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), max(1, j.Missing, lost.Count())
 		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and %s has not", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost), j.New)
 	default:
 		r.Verdict, r.Words = proven(j)
@@ -179,13 +180,7 @@ func (k Known) AtRisk(asked []string) string {
 	case !k.Lossless:
 		return "what " + k.Name + " writes after it was last seen could be lost: " + strings.NewReplacer("waited", "waits", "could fall", "can fall", "was", "is").Replace(k.loose())
 	}
-	n := 0
-	for _, name := range k.Acks {
-		if slices.Contains(asked, name) {
-			n++
-		}
-	}
-	if n < k.needed() {
+	if n := k.asked(asked); n < k.needed() {
 		return fmt.Sprintf("it would not be certain that nothing is lost: %d of the %d that acknowledge would have to be asked, and %d answer", k.needed(), len(k.Acks), n)
 	}
 	return "no acknowledged transaction would be lost: each commit waits for " + digits.Counted(max(1, k.WaitFor), "replica")
@@ -204,16 +199,39 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == checked {
 		return false
 	}
+	count := max(1, e.Count())
+	if r.Lost == errant && r.Behind == e.Behind() {
+		count = max(count, r.Count)
+	}
 	if r.Lost != errant { // what was read is of others
 		r.Contents = nil
 	}
-	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), max(1, e.Count()), checked
+	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), count, checked
 	if r.Verdict == NothingLost {
 		proof, _, _ := strings.Cut(r.Words, "; "+r.Old+" has ") // its logs may have told of some before it answered
 		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", proof, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
+	}
+	return true
+}
+
+// Cleared completes a receipt with that the old primary answers again, and has nothing that the new one has not. It reports whether that is something new. k is what was known
+// of it: one that does not write each commit to its disk may have forgotten some when its machine crashed.
+func Cleared(r *Receipt, k Known) bool {
+	if r.Checked == theOld {
+		return false
+	}
+	r.Checked = theOld
+	nothing := fmt.Sprintf("%s came back, and has nothing that %s has not", r.Old, r.New)
+	switch {
+	case r.Verdict == NothingLost, r.Verdict == Lost:
+		r.Words += "; " + nothing
+	case k.Settings["sync_binlog"] == "1" && k.Settings["innodb_flush_log_at_trx_commit"] == "1":
+		r.Verdict, r.Words = NothingLost, "zero acknowledged transactions lost: "+nothing
+	default:
+		r.Verdict, r.Words = NothingToLose, nothing+"; what it lost itself, if its machine crashed, is not known, as it did not write each commit to its disk"
 	}
 	return true
 }

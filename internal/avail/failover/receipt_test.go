@@ -47,3 +47,24 @@ func TestOutageWords(t *testing.T) {
 		}
 	}
 }
+
+// TestCleared: a receipt is completed once by an old primary that has nothing of its own; what it may have forgotten itself is not taken for nothing.
+func TestCleared(t *testing.T) {
+	durable := Known{Settings: map[string]string{"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}}
+	for _, c := range []struct {
+		was  Verdict
+		k    Known
+		want Verdict
+		says string
+	}{
+		{NothingToLose, durable, NothingLost, "zero acknowledged transactions lost: a came back, and has nothing that b has not"},
+		{PerhapsLost, Known{}, NothingToLose, "a came back, and has nothing that b has not; what it lost itself"},
+		{NothingLost, Known{}, NothingLost, "proven; a came back"},
+		{Lost, durable, Lost, "proven; a came back"},
+	} {
+		r := &Receipt{Verdict: c.was, Words: "proven", Old: "a", New: "b", Checked: "what was last seen of a"}
+		if !Cleared(r, c.k) || r.Verdict != c.want || !strings.HasPrefix(r.Words, c.says) || r.Checked != theOld || Cleared(r, c.k) {
+			t.Errorf("%s: %+v; want %s, %q", c.was, r, c.want, c.says)
+		}
+	}
+}

@@ -54,7 +54,9 @@ type Member struct {
 	Since   time.Time `json:"since"`            // since when it has the status
 	Fault   string    `json:"fault,omitempty"`  // why it is FAULTY
 	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
-	Back    bool      `json:"back,omitempty"`   // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up
+	// Replaced says of a FAULTY one that a failover made another one the primary: the transactions that only it has are in the receipt of that.
+	Replaced bool `json:"replaced,omitempty"`
+	Back     bool `json:"back,omitempty"` // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up
 	// Rebuild says of a FAULTY one that its data are being replaced, or that this failed; nil: nobody tried.
 	Rebuild *Rebuild `json:"rebuild,omitempty"`
 	// Fenced is what a server had before it was kept from writes, as package fence has it; it gets that back when it is the primary again.
@@ -207,7 +209,7 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
 	}
-	if m.Status, m.Since, m.Fault, m.Back = to, now, "", false; to == Faulty {
+	if m.Status, m.Since, m.Fault, m.Back, m.Replaced = to, now, "", false, false; to == Faulty {
 		m.Fault = why
 	} else {
 		m.Errant, m.Rebuild = "", nil
@@ -290,12 +292,12 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	if was := g.Primary(); was >= 0 && was != i {
 		m := &g.Members[was]
 		m.Status, m.Since, m.Fault = old, now, ""
-		if old == Faulty {
+		if m.Replaced = old == Faulty; m.Replaced {
 			m.Fault = why
 		}
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant, m.Rebuild, m.Fenced = Primary, now, "", "", nil, nil
+	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Rebuild, m.Fenced = Primary, now, "", "", false, nil, nil
 	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
 }

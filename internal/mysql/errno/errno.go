@@ -84,6 +84,7 @@ const (
 	UnknownHost              = 2005  // CR_UNKNOWN_HOST
 	ConnectionGone           = 2006  // CR_SERVER_GONE_ERROR
 	ConnectionLost           = 2013  // CR_SERVER_LOST
+	ConnectionLostWhile      = 2055  // CR_SERVER_LOST_EXTENDED
 	NeedsSecureLogin         = 2061  // CR_AUTH_PLUGIN_ERR: of the client library, which replicas are
 	SourceLogUnreadable      = 13114 // ER_SERVER_SOURCE_FATAL_ERROR_READING_BINLOG: 1236 as MySQL 8.0 and later say it
 	ReplicaFatalServer       = 13117 // ER_RPL_REPLICA_FATAL_ERROR: 1593 likewise

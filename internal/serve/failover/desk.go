@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
@@ -37,7 +38,8 @@ type Options struct {
 // Desk watches all groups. One goroutine per group owns what is known of it.
 type Desk struct {
 	Options
-	holder string
+	holder   string
+	patience failover.Patience
 
 	mu  sync.Mutex
 	run map[string]*watcher // written by Run alone
@@ -45,7 +47,7 @@ type Desk struct {
 
 // New makes a desk.
 func New(o Options) *Desk {
-	return &Desk{Options: o, holder: carry.NewHolder("serve"), run: map[string]*watcher{}}
+	return &Desk{Options: o, holder: carry.NewHolder("serve"), patience: failover.DefaultPatience(), run: map[string]*watcher{}}
 }
 
 // lookEvery is how often the groups themselves are read: a command may have changed them.

@@ -8,6 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -32,8 +33,18 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 	if b.State == failover.Dead && !auto {
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody fails over", "risso serve was not asked to fail "+g.Name+" over", "risso failover --group "+g.Name)
 	}
+	if b.State == failover.Dead && auto && s.awaits != "" {
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over yet", s.awaits, "risso failover --group "+g.Name)
+	}
 	if b.State == failover.Unreachable && b.Alone {
-		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" does not answer, and is not failed over by itself", b.Words, "risso failover --group "+g.Name)
+		why, remedy := b.Words, "risso failover --group "+g.Name
+		if f := s.seen; f != nil && !f.Alive && f.Choice.Count > 0 {
+			why += "; " + digits.Counted(int(f.Choice.Count), "transaction") + " would be lost: " + f.Choice.Lost
+			if g.Policy.Lossless {
+				remedy += " --accept-loss"
+			}
+		}
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" does not answer, and is not failed over by itself", why, remedy)
 	}
 	if f := s.seen; f != nil && f.Rival != "" {
 		add("failover.rival", f.Rival, fleet.SeverityCritical, f.Rival+" takes writes in "+g.Name+", others replicate from it, and it is not the primary by what Risso knows",
@@ -44,6 +55,8 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 	}
 	if f := s.seen; f != nil && f.Alive && f.Choice.Winner == "" {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody could follow the primary of "+g.Name+", if it died now", reasons(f.Choice), "risso group health "+g.Name)
+	} else if f != nil && f.Alive && f.Choice.Deaf != nil {
+		add("failover.unready", g.Name, fleet.SeverityWarning, "whoever followed the primary of "+g.Name+", if it died now, would lack what it wrote last", f.Choice.Deaf.Why, f.Choice.Deaf.Remedy)
 	}
 	for _, m := range g.Members {
 		if m.Status != group.Faulty {
@@ -51,7 +64,11 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		}
 		remedy := "risso group set-status " + g.Name + " " + fleet.ShellWord(m.Name) + " SPARE"
 		if m.Errant != "" {
-			remedy = "risso receipt --group " + g.Name + " shows what they changed, and the command that applies them; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
+			remedy = carry.Shows(g, m.Name) + " shows what they changed"
+			if m.Replaced {
+				remedy += ", and the command that applies them"
+			}
+			remedy += "; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
 		}
 		why := m.Fault
 		if words := m.Rebuild.Words(time.Now()); words != "" {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,8 +42,11 @@ type watcher struct {
 	ids     map[string]string    // server_uuid, or server_id, of members, as they last said it
 	reread  map[string]time.Time // when the account of a member that refuses it was read again
 	heard   map[string]progress
+	had     map[string]failover.Had // what members had when they last answered
 	known   failover.Known
 	belief  failover.Belief
+	noted   time.Time // of the death that was written down last: since when the primary was silent
+	absent  absent
 	reign   uint64 // under which it acted last
 	busy    bool   // something is being done
 	tended  time.Time
@@ -69,7 +74,7 @@ type result struct {
 
 func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
 	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
-		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, told: map[string]bool{}, since: time.Now()}
+		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now()}
 }
 
 // changed gives the watcher the group as it is now.
@@ -180,6 +185,7 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.G
 			delete(w.stops, name)
 			delete(w.last, name)
 			delete(w.ids, name)
+			delete(w.had, name)
 		}
 	}
 	w.watchPrimary()
@@ -222,8 +228,8 @@ func (w *watcher) watchPrimary() {
 		return
 	}
 	w.primary, w.belief = name, failover.Belief{}
-	w.watch_ = failover.NewWatch(failover.DefaultPatience(), expected)
-	w.known = failover.Known{Name: name}
+	w.watch_ = failover.NewWatch(w.d.patience, expected)
+	w.known, w.noted, w.absent = failover.Known{Name: name}, time.Time{}, absent{}
 	w.heard, w.tended, w.opened = map[string]progress{}, time.Time{}, time.Time{}
 	for _, m := range w.g.Members {
 		if p := w.probers[m.Name]; p != nil {
@@ -261,6 +267,13 @@ func (w *watcher) take(s seen) {
 		}
 		return
 	}
+	if s.kind == "" {
+		had := failover.Had{At: s.at.UTC(), Received: s.executed}
+		if len(s.channels) == 1 {
+			had.Received = failover.Received(s.executed, s.channels[0].Received)
+		}
+		w.had[s.name] = had
+	}
 	if s.open && s.kind == "" && w.primary != "" && w.d.Lead.Leader() {
 		w.tended = time.Time{} // two writers: it is shut now
 	}
@@ -277,6 +290,9 @@ func (w *watcher) witness(s seen) failover.Witness {
 	}
 	ch := s.channels[0]
 	x.Follows = w.follows(ch.Status) && ch.Status.IORunning != "No"
+	if w.follows(ch.Status) {
+		x.Deaf = failover.Deaf(ch.Status)
+	}
 	x.Connected = ch.IORunning
 	x.Beat = time.Duration(ch.BeatEvery * float64(time.Second))
 	mark := fmt.Sprint(ch.SourceLog, ch.SourcePos, ch.Received, ch.Beats)
@@ -321,6 +337,9 @@ func (w *watcher) judge(ctx context.Context) {
 	}
 	if w.watch_.Suspected() {
 		w.pokeAll()
+	} else if w.belief.State == failover.Alive {
+		w.absent = absent{}
+		w.waiting("")
 	}
 	if w.belief.State != before.State && w.g.Active {
 		w.tell(before)
@@ -348,6 +367,8 @@ func (w *watcher) judge(ctx context.Context) {
 	switch {
 	case w.belief.State == failover.Dead && w.primary != "":
 		w.takeOver(ctx)
+	case w.belief.Alone && w.primary != "" && !w.noted.Equal(w.belief.Since):
+		w.silent(ctx)
 	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last) && complete:
 		w.tended = now
 		c, name, care := w.carrier(), w.g.Name, w.care()
@@ -393,6 +414,9 @@ func (w *watcher) tell(before failover.Belief) {
 		text, severity = fmt.Sprintf("%s, the primary of %s, is dead: %s", w.primary, w.g.Name, w.belief.Words), fleet.SeverityCritical
 	case failover.Unreachable:
 		text = fmt.Sprintf("%s, the primary of %s: %s", w.primary, w.g.Name, w.belief.Words)
+		if answers := func(s seen) bool { return s.kind == "" }; w.belief.Alone && slices.ContainsFunc(slices.Collect(maps.Values(w.last)), answers) {
+			text += "; risso failover --group " + w.g.Name + " fails it over"
+		}
 	case failover.Unasked:
 		text = fmt.Sprintf("%s, the primary of %s: %s", w.primary, w.g.Name, w.belief.Words)
 	case failover.Alive:
@@ -431,24 +455,22 @@ func (w *watcher) takeOver(ctx context.Context) {
 	if time.Since(w.state.tried) < retryAfter {
 		return
 	}
-	w.state.tried = time.Now()
-	key, denied := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch), ""
-	switch pause := w.g.Policy.Pause; {
-	case !w.d.Auto || !w.g.Policy.Automatic:
-		denied = fmt.Sprintf("%s is not failed over automatically: risso failover --group %s does it", w.g.Name, w.g.Name)
-	case !w.g.Failed.IsZero() && time.Since(w.g.Failed) < pause:
-		denied = fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s; risso failover --group %s does it", w.g.Name,
-			w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly), w.g.Name)
+	denied := w.denied()
+	if denied == "" && w.awaits(ctx, time.Now()) {
+		w.silent(ctx)
+		return
 	}
-	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.known, Since: w.belief.Since}
+	w.state.tried = time.Now()
+	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
+	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.knows(), Since: w.belief.Since}
 	c := w.carrier()
 	w.start(ctx, func(ctx context.Context) result {
 		if r, was := w.goOn(ctx, c, a.Group); was {
 			return r
 		}
 		if denied != "" {
-			err := c.Silent(ctx, a.Group, a.Known.Name, a.Since)
-			return result{err: err, what: "write down since when the primary of " + a.Group + " does not answer", tell: func() { w.once(key, fleet.SeverityCritical, denied) }}
+			err := c.Silent(ctx, a.Group, a.Known, a.Since)
+			return result{err: err, what: writingDown + a.Group, tell: func() { w.once(key, fleet.SeverityCritical, denied) }}
 		}
 		j, err := c.Failover(ctx, a)
 		r := result{err: err, what: "failover of " + a.Group}
@@ -459,6 +481,18 @@ func (w *watcher) takeOver(ctx context.Context) {
 		}
 		return r
 	})
+}
+
+// denied is why the group is not failed over by itself; "": it is.
+func (w *watcher) denied() string {
+	switch pause := w.g.Policy.Pause; {
+	case !w.d.Auto || !w.g.Policy.Automatic:
+		return fmt.Sprintf("%s is not failed over automatically: risso failover --group %s does it", w.g.Name, w.g.Name)
+	case !w.g.Failed.IsZero() && time.Since(w.g.Failed) < pause:
+		return fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s; risso failover --group %s does it", w.g.Name,
+			w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly), w.g.Name)
+	}
+	return ""
 }
 
 // retryAfter is how long a failover that was refused is not tried again.

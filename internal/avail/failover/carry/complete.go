@@ -50,8 +50,13 @@ func (c *Carrier) Complete(ctx context.Context, name string) error {
 		if o < 0 || o == p || !t.Nodes[o].Seen {
 			continue
 		}
-		if e := extra(&t.Nodes[o], &t.Nodes[p]); !e.Empty() {
+		m, e := &g.Members[g.Find(j.Old)], extra(&t.Nodes[o], &t.Nodes[p])
+		switch {
+		case !m.Replaced: // it came back, or its data were replaced: what it has now is not what it had
+		case !e.Empty():
 			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Amend(r, e) }))
+		case len(t.Nodes[o].Channels) == 0:
+			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Cleared(r, j.Known) }))
 		}
 	}
 	return failed

@@ -59,14 +59,19 @@ func (c *Carrier) primaryEvents(ctx context.Context, n *topology.Node, t mysql.T
 	return out, nil
 }
 
-// Silent writes down since when the primary of a group does not answer, for a person who fails it over: how long nobody took writes is told by that.
-func (c *Carrier) Silent(ctx context.Context, name, primary string, since time.Time) error {
-	known, err := c.Room.Known(ctx, name)
-	if err != nil || known.Name != primary || known.Silent.Equal(since) {
+// Silent writes down since when the primary of a group does not answer, and what is known of it, for a person who fails it over: how long nobody took writes, and what is
+// lost, is told by that.
+func (c *Carrier) Silent(ctx context.Context, name string, known failover.Known, since time.Time) error {
+	kept, err := c.Room.Known(ctx, name)
+	if err != nil || kept.Name == known.Name && kept.Silent.Equal(since) {
 		return err
 	}
-	known.Silent = since.UTC()
-	return c.Room.SetKnown(ctx, name, known)
+	members := failover.Remember(kept.Had, known.Had)
+	if kept.Name != known.Name || known.Executed != "" && known.At.After(kept.At) {
+		kept = known
+	}
+	kept.Silent, kept.Had = since.UTC(), members
+	return c.Room.SetKnown(ctx, name, kept)
 }
 
 // keepSeen writes down where the primary stands and which events it runs, for the time when it cannot be asked any more; not again so soon, unless now.
@@ -84,7 +89,9 @@ func (c *Carrier) keepSeen(ctx context.Context, g *group.Group, t *topology.Topo
 	if err != nil || !now && known.Name == name && known.Silent.IsZero() && time.Since(known.At) < seenAge {
 		return err
 	}
-	if err := c.Room.SetKnown(ctx, g.Name, KnownOf(g, t, name)); err != nil {
+	fresh := KnownOf(g, t, name)
+	fresh.Had = failover.Remember(known.Had, fresh.Had)
+	if err := c.Room.SetKnown(ctx, g.Name, fresh); err != nil {
 		return err
 	}
 	targets, _, err := c.targets(ctx, g)

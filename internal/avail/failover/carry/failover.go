@@ -97,7 +97,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		r.words(c.Winner, "it was chosen%s", from(c))
 		if c.Lost != "" { // also what nobody knew of but a member that cannot pass it on
-			r.j.Known.Executed = strings.Trim(known+","+c.Lost, ",")
+			r.j.Known.Executed, r.j.Missing = strings.Trim(known+","+c.Lost, ","), c.Count
 		}
 		if err := r.stage(ctx, failover.Draining); err != nil {
 			return c, err

@@ -75,7 +75,13 @@ func (c *Carrier) knownOf(ctx context.Context, g *group.Group, known failover.Kn
 	if time.Since(k.At) > knownAge {
 		k.Told, k.SemiSync, k.Lossless = false, false, false
 	}
+	k.Had = failover.Remember(k.Had, known.Had)
 	return k, nil
+}
+
+// Known is what was written down of the primary of a group; a zero one if nothing was.
+func (c *Carrier) Known(ctx context.Context, g *group.Group) (failover.Known, error) {
+	return c.knownOf(ctx, g, failover.Known{})
 }
 
 // forecastEvents adds what would become of events. Those of a primary that lives are asked for; of another one it is known what was last seen.
@@ -151,6 +157,8 @@ func (f *Forecast) Unwell() error {
 		return fault.New(fault.Failed, f.Closed.Remedy, fmt.Errorf("%s: %s", f.Closed.What, f.Closed.Why))
 	case f.Choice.Winner == "":
 		return f.Refused()
+	case f.Choice.Deaf != nil:
+		return refused("failover of "+f.Group.Name, []failover.Refusal{*f.Choice.Deaf})
 	}
 	return nil
 }
@@ -178,6 +186,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Lives != "" {
 		lines = append(lines, "  "+f.Old+": "+f.Lives)
+	}
+	if f.Choice.Deaf != nil {
+		lines = append(lines, "  "+f.Choice.Deaf.Why)
 	}
 	for _, c := range f.Choice.Candidates {
 		var words []string

@@ -65,7 +65,30 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 	for len(k.Acks) < n.SemiSync.Replicas { // it counts more than those that were asked
 		k.Acks = append(k.Acks, "a replica that is no member")
 	}
+	k.Had = had(g, t, name)
 	return k
+}
+
+// had is what the members but the primary have. One that is not seen has nothing that was seen, and is known not to have been there beside the primary.
+func had(g *group.Group, t *topology.Topology, primary string) map[string]failover.Had {
+	out := map[string]failover.Had{}
+	for _, m := range g.Members {
+		if m.Name == primary {
+			continue
+		}
+		var h failover.Had
+		if i := t.Find(m.Name); i >= 0 && t.Nodes[i].Seen {
+			n := &t.Nodes[i]
+			h.At = n.Facts.Asked.UTC()
+			parts := []string{n.GTID.Executed, n.GTID.State}
+			if len(n.Channels) == 1 {
+				parts = append(parts, n.Channels[0].Received)
+			}
+			h.Received = failover.Received(parts...)
+		}
+		out[m.Name] = h
+	}
+	return out
 }
 
 // Plan judges a switchover and makes its plan. Nothing is changed. It wraps ErrRefused if it cannot be done.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,11 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 	if g.Primary() < 0 {
 		return nil, nil, nil
 	}
-	seen = forecast(g, t, Asked{Group: name}, rooms(ctx, g, t, targets, access))
+	known, err := c.knownOf(ctx, g, failover.Known{}) // of one that does not answer, and who is asked what would be lost
+	if err != nil {
+		return nil, nil, err
+	}
+	seen = forecast(g, t, Asked{Group: name, Known: known}, rooms(ctx, g, t, targets, access))
 	seen.steps(t)
 	seen.Closed = c.closed(ctx, g, t, targets)
 	if err := c.keepSeen(ctx, g, t, false); err != nil {
@@ -113,11 +118,14 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 }
 
 // rival is a member that takes writes and from which another one replicates, though it is not the primary by what Risso knows: somebody made it the primary without
-// Risso, or what Risso knows is old. It is agreed when the primary takes no writes, nobody replicates from that one, and all who answer replicate from the rival.
+// Risso, or what Risso knows is old. One that is FAULTY is none while the primary takes writes. It is agreed when the primary takes no writes, nobody replicates from that one, and all who answer replicate from the rival.
 func rival(g *group.Group, t *topology.Topology, primary *topology.Node) (name string, agreed bool) {
 	for _, m := range g.Members {
 		r := t.Find(m.Name)
 		if r < 0 || !t.Nodes[r].Seen || !t.Nodes[r].Writes.Open() || m.Name == primary.Name {
+			continue
+		}
+		if m.Status == group.Faulty && primary.Writes.Open() { // it was replaced, and comes back as it was, with a replica that was away meanwhile, too
 			continue
 		}
 		node := &t.Nodes[r]
@@ -251,20 +259,29 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		}
 		return fmt.Sprintf("%s, the primary of %s, %s", ch.member, r.g.Name, closed.did), r.unfenced(ctx, ch.member)
 	case "quarantine":
+		replaced := r.replaced(ch.member)
 		err := set(func(m *group.Member) {
 			if m.Status != group.Faulty {
 				m.Status, m.Since = group.Faulty, now
 			}
 			m.Errant, m.Fault, m.Back = ch.errant.String(), "it has transactions that the primary has not", false
 		})
-		return fmt.Sprintf("%s stays out of %s: only it has %s; risso receipt --group %s shows what they changed", ch.member, r.g.Name, ch.errant, r.g.Name), errors.Join(err, r.amend(ctx, ch))
+		text := fmt.Sprintf("%s stays out of %s: only it has %s; %s shows what they changed", ch.member, r.g.Name, ch.errant, Shows(r.g, ch.member))
+		if !replaced { // no receipt is about it
+			return text, err
+		}
+		return text, errors.Join(err, r.amend(ctx, ch))
 	case "rejoin":
+		replaced := r.replaced(ch.member)
 		if err := r.point(ctx, ch.member); err != nil {
 			return "", err
 		}
 		err := set(func(m *group.Member) {
-			m.Status, m.Since, m.Fault, m.Errant, m.Back = group.Spare, now, "", "", true
+			m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
 		})
+		if replaced {
+			err = errors.Join(err, r.cleared(ctx, ch.member))
+		}
 		return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
 	case "follow":
 		if err := r.point(ctx, ch.member); err != nil {
@@ -277,6 +294,34 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		})
 	}
 	return "", nil
+}
+
+// replaced reports whether a member is out since a failover replaced it.
+func (r *run) replaced(member string) bool {
+	i := r.g.Find(member)
+	return i >= 0 && r.g.Members[i].Replaced
+}
+
+// Shows is the command that shows what transactions changed which only a member has.
+func Shows(g *group.Group, member string) string {
+	if i := g.Find(member); i >= 0 && g.Members[i].Replaced {
+		return "risso receipt --group " + g.Name
+	}
+	return "risso gtid errant, with --dsn of " + member + " and --source of the primary,"
+}
+
+// cleared completes the receipt of the failover that replaced a member, which has nothing of its own.
+func (r *run) cleared(ctx context.Context, member string) error {
+	list, err := r.Room.Journals(ctx, r.g.Name)
+	if err != nil {
+		return err
+	}
+	for _, j := range slices.Backward(list) {
+		if j.Old == member && j.Kind == failover.Failover && j.Receipt != nil {
+			return r.Room.Amend(ctx, j, func(rec *failover.Receipt) bool { return failover.Cleared(rec, j.Known) })
+		}
+	}
+	return nil
 }
 
 // amend writes into the receipt of the failover that replaced a member which transactions were lost with it, now that it says so.

@@ -1,0 +1,79 @@
+package failover_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// TestAbsent: for whom a failover waits: who had, or may have, what nobody has who answers; nobody waits for one that has been away for long.
+func TestAbsent(t *testing.T) {
+	died := time.Now()
+	a := uuidA + ":"
+	had := func(before time.Duration, received string) map[string]failover.Had {
+		return map[string]failover.Had{"c": {At: died.Add(-before), Received: received}}
+	}
+	for _, c := range []struct {
+		what  string
+		known failover.Known // of a, which died
+		here  map[string]string
+		wait  bool
+		words string
+	}{
+		{"it had more", failover.Known{Executed: a + "1-5", Had: had(time.Hour, a+"1-10")}, map[string]string{"b": a + "1-5"}, true, "c had 5 transactions that nobody has who answers: " + a + "6-10"},
+		{"it had more of another one: its own", failover.Known{Executed: a + "1-5", Had: had(0, a+"1-5,"+uuidC+":1-3")}, map[string]string{"b": a + "1-5"}, false, ""},
+		{"one that answers has all", failover.Known{Executed: a + "1-10", Had: had(0, a+"1-10")}, map[string]string{"b": a + "1-5", "d": a + "1-10"}, false, ""},
+		{"two that answer have all together", failover.Known{Executed: a + "1-10", Had: had(0, a+"1-10")}, map[string]string{"b": a + "1-5", "d": a + "6-10"}, false, ""},
+		{"it fell silent with the primary, which had more", failover.Known{Executed: a + "1-10", Had: had(time.Second, a+"1-5")}, map[string]string{"b": a + "1-5"}, true, "c may have 5 transactions of a"},
+		{"it was away before, and the primary had more", failover.Known{Executed: a + "1-10", Had: had(time.Minute, a+"1-5")}, map[string]string{"b": a + "1-5"}, false, ""},
+		{"it was never seen beside the primary", failover.Known{Executed: a + "1-10", Had: map[string]failover.Had{"c": {}}}, map[string]string{"b": a + "1-5"}, false, ""},
+		{"nobody knows when it was seen", failover.Known{Executed: a + "1-10"}, map[string]string{"b": a + "1-5"}, true, "c may have"},
+		{"nothing is known of the primary", failover.Known{}, map[string]string{"b": a + "1-5"}, false, ""},
+		{"each commit waited for one of two", failover.Known{Executed: a + "1-5", Told: true, Lossless: true, WaitFor: 1, Acks: []string{"b", "c"}, Had: had(0, a+"1-5")}, map[string]string{"b": a + "1-5"}, true, "c may have acknowledged"},
+		{"each commit waited for both", failover.Known{Executed: a + "1-5", Told: true, Lossless: true, WaitFor: 2, Acks: []string{"b", "c"}, Had: had(0, a+"1-5")}, map[string]string{"b": a + "1-5"}, false, ""},
+		{"MariaDB", failover.Known{ServerID: "1", Executed: "0-1-5", Had: had(time.Hour, "0-1-10")}, map[string]string{"b": "0-1-5"}, true, "c had 5 transactions"},
+		{"MariaDB: another server's", failover.Known{ServerID: "1", Executed: "0-1-5", Had: had(0, "0-1-5,0-3-6")}, map[string]string{"b": "0-1-5"}, false, ""},
+	} {
+		c.known.Name, c.known.At = "a", died
+		if c.known.ServerID == "" {
+			c.known.UUID = uuidA
+		}
+		names, words := c.known.Absent(c.here, []string{"c"})
+		if slices.Contains(names, "c") != c.wait || !strings.Contains(words, c.words) || (words != "") != c.wait {
+			t.Errorf("%s: %v, %q; want %v, %q", c.what, names, words, c.wait, c.words)
+		}
+	}
+}
+
+// TestDeaf: which receivers stand, whether the primary lives or not, and that a forecast says so.
+func TestDeaf(t *testing.T) {
+	for _, c := range []struct {
+		io     string
+		number int
+		deaf   bool
+	}{{"Yes", 0, false}, {"No", 0, true}, {"No", 1236, true}, {"No", 2003, true}, {"Connecting", 0, false}, {"Connecting", 2003, false}, {"Connecting", 2013, false}, {"Connecting", 1045, true}, {"Connecting", 2061, true}} {
+		ch := fleet.Channel{IORunning: c.io}
+		if c.number > 0 {
+			ch.IO = fleet.ReplicaError{Number: c.number, Text: "error"}
+		}
+		if got := failover.Deaf(ch); (got != "") != c.deaf {
+			t.Errorf("%s with error %d: %q", c.io, c.number, got)
+		}
+	}
+	s := mysqlScene()
+	old := *s.node("b")
+	old.Name, old.Addresses, old.Channels, old.UUID, old.ServerID, old.GTID.Executed = "a", []string{"a:3306"}, nil, uuidA, "9", uuidA+":1-103"
+	s.Topology.Nodes = append(s.Topology.Nodes, old)
+	s.Known.Executed = uuidA + ":1-103"
+	if got := failover.Choose(s.Question); got.Winner != "b" || got.Ready() || got.Deaf == nil || got.Count != 3 || !slices.Contains(got.Candidates[0].Notes, "it does not receive: its receiver is stopped") {
+		t.Errorf("nobody receives: %+v, %+v", got, got.Deaf)
+	}
+	s.node("d").Channels[0].IORunning = "Yes"
+	if got := failover.Choose(s.Question); !got.Ready() || got.Deaf != nil {
+		t.Errorf("one receives: %+v", got.Deaf)
+	}
+}
