@@ -36,3 +36,26 @@ func DiskFree(ctx context.Context, c *Conn, dir string) (free uint64, ok bool, e
 	}
 	return free, longest >= 0, nil
 }
+
+// stuckAfter is how many seconds commits wait before it is asked why.
+const stuckAfter = 3
+
+// CommitsWaitForRoom reports how many commits wait because the server's disk is full. A MySQL waits for somebody who makes room, tries again once a minute, and says so in
+// its error log at first and every ten minutes; meanwhile it answers as if all were well. 0 also where the server does not tell: MySQL before 8.0.22, and MariaDB, which lets
+// commits fail. Sources: MySQL manual, "How MySQL Handles a Full Disk", "The error_log Table"; its mysys/errors.cc, wait_for_free_space.
+func CommitsWaitForRoom(ctx context.Context, c *Conn) (int, error) {
+	if !c.Server.atLeast(80022) || !c.Server.PerformanceSchema {
+		return 0, nil
+	}
+	text, err := c.Text(ctx, "SELECT /* risso: do commits wait? */ COUNT(*) FROM performance_schema.processlist WHERE STATE = 'waiting for handler commit' AND TIME >= "+strconv.Itoa(stuckAfter))
+	waiting, _ := strconv.Atoi(text)
+	if err != nil || waiting == 0 {
+		return 0, err
+	}
+	const diskFull, said = "'MY-000035'", "INTERVAL 660 SECOND" // EE_DISK_FULL_WITH_RETRY_MSG
+	text, err = c.Text(ctx, "SELECT /* risso: for room on the disk? */ COUNT(*) FROM performance_schema.error_log WHERE ERROR_CODE = "+diskFull+" AND LOGGED > NOW(6) - "+said)
+	if err != nil || text == "0" {
+		return 0, err
+	}
+	return waiting, nil
+}

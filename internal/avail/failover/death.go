@@ -31,6 +31,7 @@ type Probe struct {
 	OK   bool
 	Kind string // as topology.Failure has it: refused, timeout, hung …
 	Text string
+	Full int // commits that wait because its disk is full, as mysql.CommitsWaitForRoom has it
 }
 
 // Witness is what a replica says of its source.
@@ -63,7 +64,7 @@ const (
 type Belief struct {
 	State State
 	Since time.Time // of the first look that did not succeed
-	Kind  string    // refused, frozen
+	Kind  string    // refused, frozen; full: it answers, and its disk is full
 	Alone bool      // of Unreachable: nobody says that it lives, and too few can say that it does not
 	Words string
 }
@@ -74,6 +75,7 @@ type Watch struct {
 	Expected  []string // replicas that should be heard as witnesses
 	failing   []Probe  // since it last answered
 	last      Probe
+	full      time.Time // since when commits wait for room on its disk; zero: none do
 	witnesses map[string]Witness
 }
 
@@ -85,6 +87,11 @@ func NewWatch(p Patience, expected []string) *Watch {
 // Probed takes a look at the primary.
 func (w *Watch) Probed(p Probe) {
 	w.last = p
+	if p.OK && p.Full > 0 && w.full.IsZero() {
+		w.full = p.At
+	} else if p.OK && p.Full == 0 {
+		w.full = time.Time{}
+	}
 	if p.OK || Lives(p.Kind) {
 		w.failing = nil
 		return
@@ -108,11 +115,25 @@ func (w *Watch) Forget(name string) { delete(w.witnesses, name) }
 // Suspected reports whether the last look did not succeed.
 func (w *Watch) Suspected() bool { return len(w.failing) > 0 }
 
+// KindFull is the kind of a primary that answers, and on which nobody can write.
+const KindFull = "full"
+
+// sureFull is how long commits have to wait for room, once that was seen, before somebody else takes them.
+const sureFull = time.Second
+
+// FullWords say what is wrong with a primary on which so many commits wait for room.
+func FullWords(waiting int) string {
+	return "its disk is full: " + digits.Plural(waiting, "commit waits", "commits wait") + " for somebody who makes room"
+}
+
 // Belief is what is believed at a time.
 func (w *Watch) Belief(now time.Time) Belief {
 	if len(w.failing) == 0 {
 		if !w.last.At.IsZero() && !w.last.OK {
 			return Belief{State: Unasked, Since: w.last.At, Kind: w.last.Kind, Words: "it lives, but cannot be asked: " + w.last.Text}
+		}
+		if !w.full.IsZero() && now.Sub(w.full) >= sureFull {
+			return Belief{State: Dead, Since: w.full, Kind: KindFull, Words: FullWords(w.last.Full)}
 		}
 		return Belief{State: Alive}
 	}

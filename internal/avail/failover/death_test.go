@@ -86,3 +86,21 @@ func TestBelief(t *testing.T) {
 		}
 	}
 }
+
+// TestFull: a primary that answers while commits wait for room on its disk is replaced, unless they go on soon.
+func TestFull(t *testing.T) {
+	start := time.Now()
+	w := failover.NewWatch(failover.DefaultPatience(), []string{"b", "c"})
+	for _, c := range []struct {
+		after time.Duration
+		full  int
+		want  failover.State
+	}{{0, 0, failover.Alive}, {250 * time.Millisecond, 3, failover.Alive}, {750 * time.Millisecond, 0, failover.Alive}, {time.Second, 4, failover.Alive},
+		{1900 * time.Millisecond, 4, failover.Alive}, {2 * time.Second, 1, failover.Dead}, {3 * time.Second, 0, failover.Alive}} {
+		at := start.Add(c.after)
+		w.Probed(failover.Probe{At: at, OK: true, Full: c.full})
+		if b := w.Belief(at); b.State != c.want || b.State == failover.Dead && (b.Kind != failover.KindFull || !strings.Contains(b.Words, "1 commit waits")) {
+			t.Errorf("after %s: got %+v, want %s", c.after, b, c.want)
+		}
+	}
+}

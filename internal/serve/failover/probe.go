@@ -22,6 +22,7 @@ type seen struct {
 	uuid     string // server_uuid, or server_id where there is none
 	executed string
 	channels []read.ReplicaChannel
+	full     int // commits that wait because its disk is full
 }
 
 // How often members are looked at: the primary; those that replicate; those too while the primary is suspected.
@@ -41,7 +42,18 @@ type prober struct {
 	late   chan<- string // gets its name when an answer takes long
 	poke   chan struct{}
 	every  chan time.Duration
+
+	still string    // what it had executed when that was last seen to change
+	since time.Time // when
+	asked time.Time // when it was last asked whether commits wait for room
+	full  int       // what it said
 }
+
+// A server on which nothing is committed is asked whether commits wait for room on its disk.
+const (
+	stillFor = 2 * time.Second
+	askFull  = time.Second
+)
 
 // run looks until ctx ends.
 func (p *prober) run(ctx context.Context, every time.Duration) {
@@ -109,12 +121,30 @@ func (p *prober) look(ctx context.Context, c *mysql.Conn) (seen, *mysql.Conn) {
 			}
 		}
 	}
+	if err == nil {
+		s.full = p.waits(ctx, c, &s)
+	}
 	s.ended = time.Now()
 	if err != nil {
 		f := look.Failed(err)
 		s.kind, s.text = f.Kind, f.Words()
 	}
 	return s, c
+}
+
+// waits is how many commits wait for room on the disk of a server that takes writes.
+func (p *prober) waits(ctx context.Context, c *mysql.Conn, s *seen) int {
+	if p.still != s.executed || p.since.IsZero() || !s.open {
+		p.still, p.since, p.full = s.executed, s.at, 0
+	}
+	if !s.open || s.at.Sub(p.since) < stillFor || s.at.Sub(p.asked) < askFull {
+		return p.full
+	}
+	p.asked = s.at
+	if n, err := mysql.CommitsWaitForRoom(ctx, c); err == nil { // else it is not known: it is no reason for anything
+		p.full = n
+	}
+	return p.full
 }
 
 // ask asks where a member stands.

@@ -252,7 +252,7 @@ func (w *watcher) take(s seen) {
 		w.ids[s.name] = s.uuid
 	}
 	if s.name == w.primary {
-		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text})
+		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text, Full: s.full})
 		if s.kind == "" && s.open {
 			w.opened = s.at
 		}
@@ -412,6 +412,9 @@ func (w *watcher) tell(before failover.Belief) {
 			return
 		}
 		text, severity = fmt.Sprintf("%s, the primary of %s, is dead: %s", w.primary, w.g.Name, w.belief.Words), fleet.SeverityCritical
+		if w.belief.Kind == failover.KindFull {
+			text = fmt.Sprintf("%s, the primary of %s, answers, and nobody can write there: %s", w.primary, w.g.Name, w.belief.Words)
+		}
 	case failover.Unreachable:
 		text = fmt.Sprintf("%s, the primary of %s: %s", w.primary, w.g.Name, w.belief.Words)
 		if answers := func(s seen) bool { return s.kind == "" }; w.belief.Alone && slices.ContainsFunc(slices.Collect(maps.Values(w.last)), answers) {
@@ -543,7 +546,7 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 		switch {
 		case m.Status == group.Primary && !g.Active && (!g.Moving || w.sight.Over(g.Lease, time.Now())): // who it is stays as it was, whatever is done to it meanwhile
 			v.Primary = &s
-		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead:
+		case m.Status == group.Primary && m.Name == w.primary && w.belief.State == failover.Dead && w.belief.Kind != failover.KindFull: // else who reads may stay
 			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.Alone && w.belief.Kind == "refused":
 			v.NoPrimary = "nothing listens at " + m.Name

@@ -52,7 +52,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	if a.Known, err = c.knownOf(ctx, g, a.Known); err != nil {
 		return nil, err
 	}
-	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
+	f := forecast(g, t, a, rooms(ctx, g, t, targets, access), c.full(ctx, g, t, targets))
 	f.cutOff, f.Closed = c.CutOff(ctx, g), c.closed(ctx, g, t, targets)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
@@ -106,7 +106,28 @@ func (c *Carrier) forecastEvents(ctx context.Context, f *Forecast, t *topology.T
 	f.Notes = append(f.Notes, notes...)
 }
 
-func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]failover.Room) *Forecast {
+// full says that nobody can write on the primary of a group, as its disk is full; "": it is not known to be.
+func (c *Carrier) full(ctx context.Context, g *group.Group, t *topology.Topology, targets map[string]mysql.Target) string {
+	i := g.Primary()
+	if i < 0 {
+		return ""
+	}
+	name := g.Members[i].Name
+	if o := t.Find(name); o < 0 || !t.Nodes[o].Seen {
+		return ""
+	}
+	n, err := connect(ctx, name, targets[name], c.Limits.Look)
+	if err != nil {
+		return ""
+	}
+	defer n.close()
+	if waiting, err := mysql.CommitsWaitForRoom(ctx, n.c); err == nil && waiting > 0 {
+		return failover.FullWords(waiting)
+	}
+	return ""
+}
+
+func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]failover.Room, full string) *Forecast {
 	f := &Forecast{Group: g, Known: a.Known}
 	if i := g.Primary(); i >= 0 {
 		f.Old = g.Members[i].Name
@@ -118,7 +139,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 	}
 	if i := t.Find(f.Old); i >= 0 {
 		n := &t.Nodes[i]
-		if f.Alive = n.Seen; f.Alive {
+		if f.Alive, f.Because = n.Seen && full == "", full; n.Seen {
 			f.Rival, _ = rival(g, t, n)
 			f.Known = KnownOf(g, t, f.Old)
 		} else if n.Unseen != nil {

@@ -43,7 +43,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	seen = forecast(g, t, Asked{Group: name, Known: known}, rooms(ctx, g, t, targets, access))
+	seen = forecast(g, t, Asked{Group: name, Known: known}, rooms(ctx, g, t, targets, access), "")
 	seen.steps(t)
 	seen.Closed = c.closed(ctx, g, t, targets)
 	if err := c.keepSeen(ctx, g, t, false); err != nil {
