@@ -37,6 +37,13 @@ func findings(g *group.Group, b failover.Belief, s standing, auto bool) (list []
 	if f := s.seen; f != nil && f.Alive && f.Choice.Winner == "" {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody could follow the primary of "+g.Name+", if it died now", reasons(f.Choice), "risso group health "+g.Name)
 	}
+	if f := s.seen; f != nil && len(f.Commits) > 0 {
+		l, severity := f.Commits[0], fleet.SeverityWarning
+		if l.Blocks {
+			severity = fleet.SeverityCritical
+		}
+		add("failover.semisync", f.Old, severity, l.What, l.Why, l.Remedy)
+	}
 	for _, m := range g.Members {
 		if m.Status != group.Faulty {
 			continue

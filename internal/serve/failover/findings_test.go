@@ -14,6 +14,7 @@ func TestFindings(t *testing.T) {
 	out := &group.Group{Name: "shop", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Faulty, Fault: "it died"}}}
 	ready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b"}}}
 	unready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Refused: []failover.Refusal{failover.NewRefusal("nobody", "", "b: it does not apply")}}}}
+	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop", Blocks: true}}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group
@@ -25,6 +26,7 @@ func TestFindings(t *testing.T) {
 		{"all is well", well, failover.Alive, ready, false, nil},
 		{"nobody looked yet", well, failover.Alive, standing{}, false, nil},
 		{"nobody could follow", well, failover.Alive, unready, true, []string{"failover.unready"}},
+		{"commits hang", well, failover.Alive, hangs, true, []string{"failover.semisync"}},
 		{"dead, by hand", well, failover.Dead, ready, false, []string{"failover.manual"}},
 		{"dead, and it is failed over", well, failover.Dead, ready, true, nil},
 		{"a member is out", out, failover.Alive, unready, true, []string{"failover.unready", "failover.member"}},

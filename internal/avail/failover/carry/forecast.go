@@ -28,6 +28,8 @@ type Forecast struct {
 	Choice  failover.Choice
 	Plan    change.Plan
 	Notes   []string
+	// Commits is what is wrong with how commits of the primary wait for replicas.
+	Commits []Lack
 
 	cutOff error    // a change was cut off, and comes first
 	asked  []string // members that answer
@@ -114,6 +116,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 		if f.Alive = n.Seen; f.Alive {
 			f.Rival, _ = rival(g, t, n)
 			f.Known = KnownOf(g, t, f.Old)
+			f.Commits = lacks(g, t)
 		} else if n.Unseen != nil {
 			f.Because = n.Unseen.Words()
 		}
@@ -164,6 +167,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Choice.Winner != "" && f.Old != "" {
 		lines = append(lines, "  "+f.Known.AtRisk(f.asked))
+	}
+	for _, l := range f.Commits {
+		lines = append(lines, "  "+l.Words())
 	}
 	for _, n := range f.Notes {
 		lines = append(lines, "  "+n)

@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -158,7 +159,7 @@ func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Gro
 	if i < 0 {
 		return fmt.Errorf("prepare %s: %w: it has no primary", g.Name, ErrRefused)
 	}
-	o := turn.Options{Primary: targets[g.Members[i].Name], State: dir}
+	o := turn.Options{Primary: targets[g.Members[i].Name], State: dir, Moves: true}
 	for _, m := range g.Members {
 		if m.Status == group.Secondary || m.Status == group.Spare {
 			o.Replicas = append(o.Replicas, targets[m.Name])
@@ -173,7 +174,14 @@ func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Gro
 	if err != nil {
 		return err
 	}
-	p.Lines = append(p.Lines, on.Lines...)
+	for _, l := range on.Lines {
+		for _, m := range g.Members {
+			if t := targets[m.Name]; l.Server == cmp.Or(t.Socket(), t.Address()) {
+				l.Server = m.Name
+			}
+		}
+		p.Lines = append(p.Lines, l)
+	}
 	p.Notes = append(p.Notes, on.Notes...)
 	for k, s := range on.Plan {
 		s.Do = func(context.Context) error { return nil }

@@ -18,7 +18,7 @@ import (
 // chore is something that a group needs.
 type chore struct {
 	member string
-	what   string // adopt, open, shut, quarantine, rejoin, follow, back
+	what   string // adopt, open, shut, quarantine, rejoin, follow, back, acknowledge, vouch, raise
 	errant mysql.Errant
 	node   *topology.Node
 }
@@ -62,7 +62,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 			if err := r.holds(ctx); err != nil {
 				return errors.Join(failed, err)
 			}
-			text, err := r.chore(ctx, ch)
+			text, err := r.chore(ctx, ch, t)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", ch.member, err))
 			} else if text != "" {
@@ -104,6 +104,7 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 		}
 		list = append(list, returns(g, m, node, primary)...)
 	}
+	list = append(list, commitChores(g, t, primary)...)
 	if !primary.Writes.Open() && !open && len(primary.Channels) == 0 {
 		list = append(list, chore{member: primary.Name, what: "open", node: primary})
 	}
@@ -200,7 +201,7 @@ func extra(n, primary *topology.Node) mysql.Errant {
 }
 
 // chore does one.
-func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
+func (r *run) chore(ctx context.Context, ch chore, t *topology.Topology) (text string, err error) {
 	set := func(f func(m *group.Member)) error {
 		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
 			if !r.mine(g) {
@@ -240,14 +241,16 @@ func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 		}
 		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
 	case "open":
-		n, err := r.node(ctx, ch.member)
-		if err != nil {
-			return "", err
-		}
-		if err := r.open(ctx, n); err != nil {
+		if err := r.reopen(ctx, ch, t); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s, the primary of %s, came back read-only, and takes writes again", ch.member, r.g.Name), r.unfenced(ctx, ch.member)
+	case "acknowledge":
+		return r.acknowledge(ctx, ch)
+	case "vouch":
+		return r.vouch(ctx, ch)
+	case "raise":
+		return r.raise(ctx, ch)
 	case "quarantine":
 		err := set(func(m *group.Member) {
 			if m.Status != group.Faulty {

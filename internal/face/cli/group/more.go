@@ -42,6 +42,8 @@ type HealthAnswer struct {
 	Lacking map[string][]string `json:"lacking,omitempty"`
 	// Agents is what the agents beside the members tell.
 	Agents []carry.AgentSaid `json:"agents,omitempty"`
+	// Commits is what is wrong with how commits of the primary wait for replicas.
+	Commits []carry.Lack `json:"commits,omitempty"`
 }
 
 // lacks says what accounts may not do that a change of the primary needs.
@@ -54,7 +56,7 @@ func lacks(w io.Writer, lacking map[string][]string) {
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if its\ncommits hang, or if they do not wait for replicas though the group was created with --semi-sync.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})
@@ -65,7 +67,7 @@ func newHealth(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice}
+				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Winner != "", Choice: f.Choice, Commits: f.Commits}
 				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
 					return err
 				}
@@ -86,6 +88,8 @@ func newHealth(s screen.Streams) *cobra.Command {
 				}
 				if err == nil && !a.Ready {
 					err = f.Refused()
+				} else if err == nil && len(f.Commits) > 0 {
+					err = fault.New(fault.Failed, f.Commits[0].Remedy, fmt.Errorf("%s: %s: %s", args[0], f.Commits[0].What, f.Commits[0].Why))
 				}
 				return err
 			})
