@@ -185,6 +185,9 @@ func (k Known) AtRisk(asked []string) string {
 			n++
 		}
 	}
+	if len(k.Acks) == 0 {
+		return "it would not be certain that nothing is lost: no replica acknowledges"
+	}
 	if n < k.needed() {
 		return fmt.Sprintf("it would not be certain that nothing is lost: %d of the %d that acknowledge would have to be asked, and %d answer", k.needed(), len(k.Acks), n)
 	}

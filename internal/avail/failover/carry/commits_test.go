@@ -43,6 +43,7 @@ func TestCommits(t *testing.T) {
 
 			s.silenced()
 			s.told("commits of " + s.first.Name + " hang: 0 replicas acknowledge, and 1 needed; " + s.replica + "_enabled is OFF on " + u.box.Nodes[1].Name)
+			s.told("it would not be certain that nothing is lost: no replica acknowledges")
 			s.asked()
 			did := s.tend()
 			for _, n := range u.box.Nodes[1:] {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,6 +33,16 @@ func (p *Prepared) Close() {
 	for _, f := range p.close {
 		f()
 	}
+}
+
+// lines adds what has to stand in the option file of a member.
+func (p *Prepared) lines(member string, lines []string) {
+	i := slices.IndexFunc(p.Lines, func(l turn.Lines) bool { return l.Server == member })
+	if i < 0 {
+		i = len(p.Lines)
+		p.Lines = append(p.Lines, turn.Lines{Server: member})
+	}
+	p.Lines[i].Lines = append(p.Lines[i].Lines, lines...)
 }
 
 // slowBeat is how seldom a primary may say that it lives before that is changed: a frozen one is noticed only after two of these.
@@ -111,7 +122,7 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member
 		statement(set, "it would take writes when it starts, whoever is the primary then")
 	}
 	if len(boot.Lines) > 0 {
-		p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: boot.Lines})
+		p.lines(m.Name, boot.Lines)
 	}
 	return nil
 }
@@ -144,7 +155,7 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 		value := strconv.Itoa(int(silenceTime.Seconds()))
 		statement(s.SetLasting(s.Silence(), value), fmt.Sprintf("it connects anew after %s of silence: while it does that with a primary that is frozen, stopping it takes 2 s", digits.Span(time.Duration(seconds)*time.Second)))
 		if !s.KeepsSettings() {
-			p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: []string{s.Silence() + " = " + value}})
+			p.lines(m.Name, []string{s.Silence() + " = " + value})
 		}
 	}
 	if start != "" {
@@ -180,7 +191,7 @@ func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Gro
 				l.Server = m.Name
 			}
 		}
-		p.Lines = append(p.Lines, l)
+		p.lines(l.Server, l.Lines)
 	}
 	p.Notes = append(p.Notes, on.Notes...)
 	for k, s := range on.Plan {

@@ -102,7 +102,7 @@ func (g *Group) On() (*Turn, error) {
 	if !g.o.Moves {
 		primary.lines(s.Names.Prefix+"_enabled", "ON")
 	}
-	if s.Enabled && (s.Waiting > 0 || len(t.Plan) > 1) { // what a replica received in between it will not acknowledge
+	if s.Enabled && (s.Waiting > 0 || len(t.Plan) > 1 || g.o.Moves) { // what a replica received in between it will not acknowledge
 		t.step(change.Step{What: "tell the primary what its replicas have received already", Where: "on " + primary.name, Why: "what they received while they did not acknowledge they do not acknowledge later, and commits would wait for that", Do: func(ctx context.Context) error {
 			_, err := Vouch(ctx, g.o.Primary, g.primary, g.places, g.settle)
 			return err
