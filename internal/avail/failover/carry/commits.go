@@ -303,14 +303,14 @@ func (r *run) keepAcks(ctx context.Context, a *group.Acks) error {
 }
 
 // reopen lets the primary take writes again, which came back without: its commits wait for replicas before, where the group wants that.
-func (r *run) reopen(ctx context.Context, ch chore, t *topology.Topology) error {
-	n, err := r.node(ctx, ch.member)
+func (r *run) reopen(ctx context.Context, member string, t *topology.Topology) error {
+	n, err := r.node(ctx, member)
 	if err != nil {
 		return err
 	}
 	if r.g.Policy.SemiSync {
-		r.j.Known = KnownOf(r.g, t, ch.member)
-		r.toWait(t, ch.member)
+		r.j.Known = KnownOf(r.g, t, member)
+		r.toWait(t, member)
 		if err := r.waitForAcks(ctx, n); err != nil {
 			return err
 		}

@@ -253,12 +253,23 @@ func (s *semi) reopened() {
 	s.told("commits of " + s.first.Name + " can be acknowledged without a replica: " + s.source + "_enabled is OFF")
 	s.sql(s.first, "SET GLOBAL "+s.source+"_enabled = ON")
 	s.told("can be acknowledged without a replica: they wait for 5 s at most; they wait after others see them (AFTER_COMMIT)")
-	s.sql(s.first, append(off, "SET GLOBAL read_only = ON")...)
+	if err := s.first.Stop(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.first.Start(s.Context(), "--read-only=ON", "--loose-"+s.source+"_wait_point=AFTER_COMMIT"); err != nil {
+		s.Fatal(err)
+	}
+	s.root.Close()
+	s.root = sandboxtest.Connect(s, s.first)
+	if now := s.now(); now.Enabled {
+		s.Fatalf("after a restart commits wait: %+v", now)
+	}
 	if did := s.tend(); !strings.Contains(did, "takes writes again") {
 		s.Errorf("it was not opened: %s", did)
 	}
 	if now := s.now(); !now.Enabled || now.WaitPoint != "AFTER_SYNC" || now.Timeout < 3600000 {
 		s.Errorf("it takes writes, and its commits do not wait: %+v", now)
 	}
+	await.Until(s, func() bool { return s.now().Clients == 2 }, "replicas that acknowledge")
 	s.told("")
 }

@@ -21,6 +21,7 @@ type chore struct {
 	what   string // adopt, open, shut, quarantine, rejoin, follow, back, acknowledge, vouch, raise
 	errant mysql.Errant
 	node   *topology.Node
+	all    *topology.Topology // where it was seen
 }
 
 // Tend looks after a group whose primary lives: the primary takes writes and nobody else; members that came back are compared with it, and replicate from it, or stay
@@ -62,7 +63,7 @@ func (c *Carrier) Tend(ctx context.Context, name string, act bool) (did []string
 			if err := r.holds(ctx); err != nil {
 				return errors.Join(failed, err)
 			}
-			text, err := r.chore(ctx, ch, t)
+			text, err := r.chore(ctx, ch)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", ch.member, err))
 			} else if text != "" {
@@ -106,7 +107,7 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 	}
 	list = append(list, commitChores(g, t, primary)...)
 	if !primary.Writes.Open() && !open && len(primary.Channels) == 0 {
-		list = append(list, chore{member: primary.Name, what: "open", node: primary})
+		list = append(list, chore{member: primary.Name, what: "open", node: primary, all: t})
 	}
 	return list
 }
@@ -201,7 +202,7 @@ func extra(n, primary *topology.Node) mysql.Errant {
 }
 
 // chore does one.
-func (r *run) chore(ctx context.Context, ch chore, t *topology.Topology) (text string, err error) {
+func (r *run) chore(ctx context.Context, ch chore) (text string, err error) {
 	set := func(f func(m *group.Member)) error {
 		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
 			if !r.mine(g) {
@@ -241,7 +242,7 @@ func (r *run) chore(ctx context.Context, ch chore, t *topology.Topology) (text s
 		}
 		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
 	case "open":
-		if err := r.reopen(ctx, ch, t); err != nil {
+		if err := r.reopen(ctx, ch.member, ch.all); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s, the primary of %s, came back read-only, and takes writes again", ch.member, r.g.Name), r.unfenced(ctx, ch.member)
