@@ -1,6 +1,14 @@
 package mysql
 
-import "github.com/rissodb/risso/internal/fleet"
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/wire"
+)
 
 // SemiSyncSide are the names of one side of semi-synchronous replication on a server.
 type SemiSyncSide struct {
@@ -32,3 +40,22 @@ func (s Server) SemiSyncSides() (source, replica []SemiSyncSide) {
 func InstallPlugin(plugin, library string) string {
 	return "INSTALL PLUGIN " + plugin + " SONAME " + Literal(library)
 }
+
+// Vouch tells a server, whose commits wait for acknowledgements, that a replica has all of its binary log up to a place: it takes that for granted of a replica that
+// begins there, as this does for a moment. Where its commits do not wait, nothing happens. The account needs REPLICATION SLAVE. Sources:
+// Repl_semi_sync_master::dump_start in sql/semisync_master.cc of MariaDB, repl_semi_binlog_dump_start in plugin/semisync/semisync_source_plugin.cc of MySQL.
+func (t Target) Vouch(ctx context.Context, file string, pos int64) error {
+	d, err := t.Dump(ctx, DumpOptions{File: file, Pos: pos, SemiSync: true})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	// Its first event comes after that; a MariaDB that has sent all may keep it until the connection ends.
+	if _, _, err := d.Next(vouchTime); err != nil && !errors.Is(err, wire.ErrEndOfLogs) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return classify(t, err)
+	}
+	return nil
+}
+
+// vouchTime is how long the first event of a server is waited for.
+const vouchTime = 500 * time.Millisecond

@@ -300,10 +300,13 @@ func (v *view) semiSync() {
 		}
 		need := max(s.WaitFor, 1)
 		few := fmt.Sprintf("%s connected, %d needed", digits.Plural(s.Replicas, "replica that acknowledges is", "replicas that acknowledge are"), need)
-		const many = 4
+		const many, long = 4, 10 * time.Second
 		switch {
 		case s.SourceActive && waits > 0 && s.Replicas < need:
 			v.add("commit.semisync", i, -1, "%s on %s for replicas that do not acknowledge", digits.Plural(waits, "session waits", "sessions wait"), n.Name).see("%s", few).see("it gives up waiting after %s", digits.Span(s.Timeout))
+		case s.SourceActive && waits > 0 && s.Waited >= long:
+			v.add("commit.semisync", i, -1, "%s on %s for an acknowledgement that does not come", digits.Plural(waits, "session waits", "sessions wait"), n.Name).see("one has waited for %s", digits.Span(s.Waited)).
+				see("%s connected: what they received before they acknowledged they do not acknowledge", digits.Plural(s.Replicas, "replica that acknowledges is", "replicas that acknowledge are")).Next = "risso semisync on tells it what its replicas have; risso group prepare does in a group"
 		case s.SourceActive && waits >= many:
 			d := v.add("commit.semisync", i, -1, "%s on %s for replicas to acknowledge", digits.Plural(waits, "session waits", "sessions wait"), n.Name).see("%s", few)
 			d.Severity = warning
@@ -334,9 +337,7 @@ func (v *view) acknowledges(k int) {
 		d.see("it is enabled, and not active: its IO thread runs since before").remedy(r.Name, again)
 	case s.ReplicaSetting != "":
 		d.see("%s is OFF", s.ReplicaSetting).remedy(r.Name, server.SetLasting(s.ReplicaSetting, "ON")+"; "+again)
-		d.Severity = info
 	default:
 		d.see("its plug-in is not installed")
-		d.Severity = info
 	}
 }

@@ -233,6 +233,8 @@ func acknowledgements() []scenario {
 	return []scenario{
 		{code: "commit.semisync", is: semi(true, 0, 1, 1), near: semi(true, 1, 1, 3)}, // a few that wait are usual
 		{code: "commit.semisync", is: semi(true, 1, 1, 4), near: semi(false, 0, 1, 0)},
+		{code: "commit.semisync", is: func(t top) { semi(true, 1, 1, 1)(t); t.Nodes[0].SemiSync.Waited = 10 * time.Second },
+			near: func(t top) { semi(true, 1, 1, 1)(t); t.Nodes[0].SemiSync.Waited = 9 * time.Second }},
 		{code: "semisync.off", is: func(t top) { semi(false, 0, 1, 0)(t) }, near: func(t top) { // one that may be promoted, and has no replica
 			semi(true, 2, 1, 0)(t)
 			t.Nodes[1].SemiSync.SourceEnabled = true

@@ -180,6 +180,9 @@ func (k Known) AtRisk(asked []string) string {
 	case !k.Lossless:
 		return "what " + k.Name + " writes after it was last seen could be lost: " + strings.NewReplacer("waited", "waits", "could fall", "can fall", "was", "is").Replace(k.loose())
 	}
+	if len(k.Acks) == 0 {
+		return "it would not be certain that nothing is lost: no replica acknowledges"
+	}
 	if n := k.asked(asked); n < k.needed() {
 		return fmt.Sprintf("it would not be certain that nothing is lost: %d of the %d that acknowledge would have to be asked, and %d answer", k.needed(), len(k.Acks), n)
 	}

@@ -141,6 +141,13 @@ type Group struct {
 	Moving  bool      `json:"moving,omitempty"` // the primary is being handed over, as long as somebody has the lease: clients wait
 	Failed  time.Time `json:"failed,omitzero"`  // when it was last failed over automatically
 	Events  *Events   `json:"events,omitempty"` // nil: nobody asked yet
+	Acks    *Acks     `json:"acks,omitempty"`   // nil: commits wait for as many replicas as they are to
+}
+
+// Acks says that commits of the primary wait for fewer replicas than they were to, as no more could acknowledge.
+type Acks struct {
+	Want int `json:"want"` // for how many they were to wait
+	Set  int `json:"set"`  // for how many they do; another number on the server was set by somebody
 }
 
 // Events are the scheduled events that a primary runs. Its replicas do not tell: there all of them have one status, those that it does not run, too.

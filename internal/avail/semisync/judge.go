@@ -5,6 +5,7 @@ package semisync
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -18,6 +19,9 @@ const (
 	Long    = 3600 * 1000
 )
 
+// Missed is how long a commit waits, though enough replicas acknowledge, before it is taken for one that none of them acknowledges.
+const Missed = 2 * time.Second
+
 // Facts are what was learned. Numbers that are not known are -1.
 type Facts struct {
 	Server   mysql.Server
@@ -26,8 +30,9 @@ type Facts struct {
 	Replicas []Replica
 	Unheard  int64 // transactions of the primary that no replica has received
 	Measured *Measured
-	Alone    bool   // it lists no replica
-	Follows  string // the source that it replicates from itself, where it is alone; "": none, or not known
+	Waited   time.Duration // how long a statement runs at most that waits for an acknowledgement
+	Alone    bool          // it lists no replica
+	Follows  string        // the source that it replicates from itself, where it is alone; "": none, or not known
 }
 
 // Replica is one of the primary's.
@@ -118,7 +123,15 @@ func (f *Facts) state(r *Report) {
 		if s.Waiting > 0 {
 			r.Words = fmt.Sprintf("writes are blocked: %s for an acknowledgement that nobody can give; %s connected, %d needed", waits(s.Waiting), connected(s.Clients), count)
 		}
-		r.problem("blocked", "bring a replica back: START REPLICA, or START SLAVE, there; or let the primary go on without, and risk what it then commits", off+" (the waiting commits go on at once; risso semisync on when replicas are back)")
+		if f.couldAcknowledge() {
+			r.problem("blocked", "replicas receive, and do not acknowledge", "risso semisync on (they acknowledge then, and the primary is told what they have; the waiting commits go on)")
+		} else {
+			r.problem("blocked", "bring a replica back: START REPLICA, or START SLAVE, there; or let the primary go on without, and risk what it then commits", off+" (the waiting commits go on at once; risso semisync on when replicas are back)")
+		}
+	case s.InForce && s.Waiting > 0 && f.Waited >= Missed:
+		r.State = Blocked
+		r.Words = fmt.Sprintf("writes are blocked: %s for an acknowledgement that does not come, one for %s; %s could give it", waits(s.Waiting), digits.Span(f.Waited), replicas(s.Clients))
+		r.problem("received_before", "replicas have received what a commit waits for before they acknowledged, and do not acknowledge that later", "risso semisync on (the primary is told what they have; the waiting commits go on)")
 	case s.InForce:
 		r.State = InForce
 		r.Words = fmt.Sprintf("commits wait until %s acknowledged them; %s can", replicas(count), replicas(s.Clients))
@@ -130,6 +143,17 @@ func (f *Facts) state(r *Report) {
 		r.Words = fmt.Sprintf("it is on, but commits wait for nobody now: %s connected, %d needed", connected(s.Clients), count)
 		r.problem("fell_back", fmt.Sprintf("it went on without an acknowledgement %s since it was started; the time-out is %s", digits.Plural(s.FellBack, "time", "times"), digits.Seconds(float64(s.Timeout)/1000)), "bring replicas back; risso semisync on sets a time-out that waits for them")
 	}
+}
+
+// couldAcknowledge reports whether as many replicas receive as a commit waits for, and only do not acknowledge.
+func (f *Facts) couldAcknowledge() bool {
+	n := int64(0)
+	for _, p := range f.Replicas {
+		if p.Receives && p.Side.Loaded {
+			n++
+		}
+	}
+	return n >= max(1, f.Source.Count)
 }
 
 func replicas(n int64) string { return digits.Plural(n, "replica", "replicas") }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -39,6 +40,11 @@ func TestJudge(t *testing.T) {
 		{"fell back", func(f *Facts) { f.Source.InForce, f.Source.Clients, f.Source.FellBack = false, 0, 2 }, FellBack, []string{"fell_back"}, "2 times"},
 		{"nobody there", func(f *Facts) { f.Source.Clients = 0 }, Blocked, []string{"blocked"}, "each commit waits"},
 		{"blocked", func(f *Facts) { f.Source.Clients, f.Source.Waiting, f.Replicas[0].Receives = 0, 4, false }, Blocked, []string{"blocked", "replica_not_connected"}, "4 sessions wait for an acknowledgement that nobody can give; no replica connected, 1 needed"},
+		{"off on all", func(f *Facts) {
+			f.Source.Clients, f.Source.Waiting, f.Replicas[0].Side.Enabled, f.Replicas[0].Side.InForce = 0, 1, false, false
+		}, Blocked, []string{"blocked", "replica_off"}, "risso semisync on (they acknowledge then"},
+		{"received before", func(f *Facts) { f.Source.Waiting, f.Waited = 1, 7*time.Second }, Blocked, []string{"received_before"}, "risso semisync on (the primary is told"},
+		{"one that waits for long enough to see it", func(f *Facts) { f.Source.Waiting, f.Waited = 1, time.Second }, InForce, nil, "1 session waits now"},
 		{"MariaDB's defaults", func(f *Facts) { f.Source.WaitPoint, f.Source.Timeout = "AFTER_COMMIT", 10000 }, NotProven, []string{"after_commit", "timeout"}, "after 10 s"},
 		{"gives up", func(f *Facts) { f.Source.WaitNone = false }, NotProven, []string{"wait_none"}, "SET PERSIST rpl_semi_sync_source_wait_no_replica = ON"},
 		{"one of three", func(f *Facts) { f.Source.Clients = 3 }, InForce, []string{"any_of_several"}, "reach 3 of them"},

@@ -130,6 +130,7 @@ type SemiSync struct {
 	Replicas       int           `json:"replicas"`             // that acknowledge
 	Unacknowledged int64         `json:"unacknowledged"`       // commits since the start that were not waited for
 	WaitSessions   int           `json:"wait_sessions"`        // that wait for an acknowledgement now
+	Waited         time.Duration `json:"waited_ns,omitempty"`  // how long the statement runs at most that waits so, in nanoseconds
 	// SourceSetting and ReplicaSetting are the variables that switch it on, which have names of two ages; "": the server does not know them.
 	SourceSetting  string `json:"source_setting,omitempty"`
 	ReplicaSetting string `json:"replica_setting,omitempty"` // likewise

@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -135,13 +136,18 @@ func (r *Reader) readCompression(ctx context.Context, c *mysql.Conn) error {
 func (r *Reader) readBinlogs(ctx context.Context, c *mysql.Conn) error {
 	const source = "SHOW BINARY LOGS"
 	var size, files, last float64
-	err := c.Query(ctx, "SHOW /* risso: size of the binary logs */ BINARY LOGS", func(row []sqldriver.Value) error {
-		n, _ := number(row[1])
-		size += n
-		files++
-		last, _ = number(row[0])
-		return nil
+	err := askLog(ctx, c, func() error {
+		return c.Query(ctx, "SHOW /* risso: size of the binary logs */ BINARY LOGS", func(row []sqldriver.Value) error {
+			n, _ := number(row[1])
+			size += n
+			files++
+			last, _ = number(row[0])
+			return nil
+		})
 	})
+	if errors.Is(err, ErrLogHeld) {
+		return nil // until the next time
+	}
 	if err != nil {
 		return err
 	}

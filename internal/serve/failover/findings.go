@@ -58,6 +58,13 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 	} else if f != nil && f.Alive && f.Choice.Deaf != nil {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "whoever followed the primary of "+g.Name+", if it died now, would lack what it wrote last", f.Choice.Deaf.Why, f.Choice.Deaf.Remedy)
 	}
+	if f := s.seen; f != nil && len(f.Commits) > 0 {
+		l, severity := f.Commits[0], fleet.SeverityWarning
+		if l.Blocks {
+			severity = fleet.SeverityCritical
+		}
+		add("failover.semisync", f.Old, severity, l.What, l.Why, l.Remedy)
+	}
 	for _, m := range g.Members {
 		if m.Status != group.Faulty {
 			continue

@@ -19,6 +19,7 @@ func TestFindings(t *testing.T) {
 	cameUp, closed := ready, ready
 	cameUp.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "it came up so", Remedy: "risso group promote shop a"}, Opens: true}}
 	closed.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "somebody made it read-only", Remedy: "risso group promote shop a"}}}
+	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop", Blocks: true}}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group
@@ -30,6 +31,7 @@ func TestFindings(t *testing.T) {
 		{"all is well", well, failover.Alive, ready, carry.Looks, nil},
 		{"nobody looked yet", well, failover.Alive, standing{}, carry.Looks, nil},
 		{"nobody could follow", well, failover.Alive, unready, carry.Tends, []string{"failover.unready"}},
+		{"commits hang", well, failover.Alive, hangs, carry.Tends, []string{"failover.semisync"}},
 		{"dead, by hand", well, failover.Dead, ready, carry.Looks, []string{"failover.manual"}},
 		{"dead, and it is failed over", well, failover.Dead, ready, carry.Tends, nil},
 		{"it came up read-only, and is opened", well, failover.Alive, cameUp, carry.Opens, nil},

@@ -279,15 +279,58 @@ func latencyBeside(a, b float64) string {
 	return text
 }
 
+// ackless is how long a commit waits, though enough replicas acknowledge and none of those that wait is acknowledged, before that is told.
+const ackless = 10 * time.Second
+
 // semisync finds commits that wait for a replica to confirm them.
 func semisync(r *round) {
 	n, ok := r.value(waitKey("semisync"))
-	if n = r.smooth("semisync", n); !ok || n < 4 {
+	c := candidate{id: "commit.semisync", severity: fleet.SeverityWarning, chart: "waits", remedy: "SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'"}
+	a := r.acks()
+	waiting := max(a.waiting, n)
+	switch n = r.smooth("semisync", n); {
+	case a.known && waiting > 0 && a.replicas < a.need:
+		c.severity, c.value = fleet.SeverityCritical, waiting
+		c.head = plural(waiting, "session waits", "sessions wait") + " for an acknowledgement that nobody gives"
+		c.tail = ": " + plural(a.replicas, "replica acknowledges", "replicas acknowledge") + ", and " + digits.Number(a.need) + " needed; risso semisync status says which do not, and risso semisync on lets them"
+	case a.known && waiting > 0 && a.given == 0:
+		c.severity, c.value, c.hold = fleet.SeverityCritical, waiting, ackless
+		c.head = plural(waiting, "session waits", "sessions wait") + " for an acknowledgement, and none comes"
+		c.tail = ", though " + plural(a.replicas, "replica acknowledges", "replicas acknowledge") + ": what they received before they did they do not acknowledge; risso semisync on tells the server what they have"
+	case ok && n >= 4:
+		c.value, c.head = n, plural(n, "thread waits for a replica to confirm its commit", "threads wait for a replica to confirm their commits")
+	default:
 		return
 	}
-	r.add(candidate{id: "commit.semisync", severity: fleet.SeverityWarning, value: n, chart: "waits",
-		head:   plural(n, "thread waits for a replica to confirm its commit", "threads wait for a replica to confirm their commits"),
-		remedy: "SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'"})
+	r.add(c)
+}
+
+// acks is how a server waits for acknowledgements.
+type acks struct {
+	known                   bool    // it does, and says so
+	waiting, replicas, need float64 // sessions that wait, replicas that acknowledge, and how many of them a commit waits for
+	given                   float64 // commits that were acknowledged, a second
+}
+
+func (r *round) acks() (a acks) {
+	for _, name := range []string{"source", "master"} {
+		status := statusPrefix + "rpl_semi_sync_" + name
+		if on, ok := r.value(status + "_status"); !ok || on == 0 {
+			continue
+		}
+		var waits, replicas, rate bool
+		a.waiting, waits = r.value(status + "_wait_sessions")
+		a.replicas, replicas = r.value(status + "_clients")
+		a.given, rate = r.rate(status + "_yes_tx")
+		a.known, a.need = waits && replicas && rate, 1
+		for _, end := range []string{"_wait_for_replica_count", "_wait_for_slave_count"} {
+			if n, ok := r.value(variablePrefix + "rpl_semi_sync_" + name + end); ok {
+				a.need = n
+			}
+		}
+		return a
+	}
+	return a
 }
 
 // throttled finds a control group that is stopped because its processor share is used up.

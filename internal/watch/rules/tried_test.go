@@ -30,7 +30,7 @@ var remediesTried = map[string]string{
 	"clock.skew":           "tests/scenario/clock_test.go TestClockJump",
 	"threads.pileup":       "- its remedy only lists what runs",
 	"commit.wait":          "- it has no remedy: the disk is slow",
-	"commit.semisync":      "- its remedy only shows the counters; it ends when the replica does",
+	"commit.semisync":      "- its remedy only shows the counters; internal/watch/live/semisync_test.go TestCommitsWait makes it true",
 	"mdl.blocker":          keptTest + "TestBlockersAreKept",
 	"lock.global":          keptTest + "TestBlockersAreKept",
 	"lock.user":            keptTest + "TestBlockersAreKept",

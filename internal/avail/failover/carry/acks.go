@@ -81,6 +81,7 @@ func planWaits(g *group.Group, t *topology.Topology, k failover.Known, winner st
 	if !ok {
 		return nil, winner + noSemiSync + g.Name
 	}
+	k.WaitFor = wanted(g, k.WaitFor)
 	count, words := waitFor(k, acknowledgers(g, t, winner, without...))
 	return waits(side, count), words
 }
@@ -108,7 +109,9 @@ func (r *run) toWait(t *topology.Topology, winner string, without ...string) {
 	if !r.g.Policy.SemiSync {
 		return
 	}
-	count, words := waitFor(r.j.Known, acknowledgers(r.g, t, winner, without...))
+	k := r.j.Known
+	k.WaitFor = wanted(r.g, k.WaitFor)
+	count, words := waitFor(k, acknowledgers(r.g, t, winner, without...))
 	if r.j.WaitFor = count; words != "" {
 		r.caution("%s", words)
 	}

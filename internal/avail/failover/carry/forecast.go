@@ -29,6 +29,8 @@ type Forecast struct {
 	Choice  failover.Choice
 	Plan    change.Plan
 	Notes   []string
+	// Commits is what is wrong with how commits of the primary wait for replicas.
+	Commits []Lack
 
 	cutOff error    // a change was cut off, and comes first
 	asked  []string // members that answer
@@ -142,6 +144,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 		if f.Alive, f.Because = n.Seen && full == "", full; n.Seen {
 			f.Rival, _ = rival(g, t, n)
 			f.Known = KnownOf(g, t, f.Old)
+			f.Commits = lacks(g, t)
 		} else if n.Unseen != nil {
 			f.Because = n.Unseen.Words()
 		}
@@ -180,6 +183,9 @@ func (f *Forecast) Unwell() error {
 		return f.Refused()
 	case f.Choice.Deaf != nil:
 		return refused("failover of "+f.Group.Name, []failover.Refusal{*f.Choice.Deaf})
+	case len(f.Commits) > 0:
+		worst := f.Commits[0]
+		return fault.New(fault.Failed, worst.Remedy, fmt.Errorf("%s: %s: %s", f.Group.Name, worst.What, worst.Why))
 	}
 	return nil
 }
@@ -226,6 +232,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Choice.Winner != "" && f.Old != "" {
 		lines = append(lines, "  "+f.Known.AtRisk(f.asked))
+	}
+	for _, l := range f.Commits {
+		lines = append(lines, "  "+l.Words())
 	}
 	for _, n := range f.Notes {
 		lines = append(lines, "  "+n)

@@ -1,8 +1,10 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,6 +33,16 @@ func (p *Prepared) Close() {
 	for _, f := range p.close {
 		f()
 	}
+}
+
+// lines adds what has to stand in the option file of a member.
+func (p *Prepared) lines(member string, lines []string) {
+	i := slices.IndexFunc(p.Lines, func(l turn.Lines) bool { return l.Server == member })
+	if i < 0 {
+		i = len(p.Lines)
+		p.Lines = append(p.Lines, turn.Lines{Server: member})
+	}
+	p.Lines[i].Lines = append(p.Lines[i].Lines, lines...)
 }
 
 // slowBeat is how seldom a primary may say that it lives before that is changed: a frozen one is noticed only after two of these.
@@ -110,7 +122,7 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member
 		statement(set, "it would take writes when it starts, whoever is the primary then")
 	}
 	if len(boot.Lines) > 0 {
-		p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: boot.Lines})
+		p.lines(m.Name, boot.Lines)
 	}
 	return nil
 }
@@ -143,7 +155,7 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 		value := strconv.Itoa(int(silenceTime.Seconds()))
 		statement(s.SetLasting(s.Silence(), value), fmt.Sprintf("it connects anew after %s of silence: while it does that with a primary that is frozen, stopping it takes 2 s", digits.Span(time.Duration(seconds)*time.Second)))
 		if !s.KeepsSettings() {
-			p.Lines = append(p.Lines, turn.Lines{Server: m.Name, Lines: []string{s.Silence() + " = " + value}})
+			p.lines(m.Name, []string{s.Silence() + " = " + value})
 		}
 	}
 	if start != "" {
@@ -158,7 +170,7 @@ func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Gro
 	if i < 0 {
 		return fmt.Errorf("prepare %s: %w: it has no primary", g.Name, ErrRefused)
 	}
-	o := turn.Options{Primary: targets[g.Members[i].Name], State: dir}
+	o := turn.Options{Primary: targets[g.Members[i].Name], State: dir, Moves: true}
 	for _, m := range g.Members {
 		if m.Status == group.Secondary || m.Status == group.Spare {
 			o.Replicas = append(o.Replicas, targets[m.Name])
@@ -173,7 +185,14 @@ func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Gro
 	if err != nil {
 		return err
 	}
-	p.Lines = append(p.Lines, on.Lines...)
+	for _, l := range on.Lines {
+		for _, m := range g.Members {
+			if t := targets[m.Name]; l.Server == cmp.Or(t.Socket(), t.Address()) {
+				l.Server = m.Name
+			}
+		}
+		p.lines(l.Server, l.Lines)
+	}
 	p.Notes = append(p.Notes, on.Notes...)
 	for k, s := range on.Plan {
 		s.Do = func(context.Context) error { return nil }

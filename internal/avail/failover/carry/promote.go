@@ -140,6 +140,9 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 		if r.j.Automatic {
 			g.Failed = time.Now().UTC()
 		}
+		if g.Policy.SemiSync && r.j.WaitFor > 0 {
+			g.Acks = lowered(wanted(g, r.j.Known.WaitFor), r.j.WaitFor)
+		}
 		return g.Promoted(r.j.New, old, why, r.j.Epoch, time.Now().UTC())
 	})
 	if err != nil {

@@ -189,7 +189,34 @@ func TestTakeOver(t *testing.T) {
 			u.tended()
 			u.events(third)
 			u.closes(third)
+			if several {
+				u.raised(third, count)
+			}
 		})
+	}
+}
+
+// raised waits until commits wait for two replicas again, as two acknowledge. What somebody sets stays.
+func (u *trio) raised(p *sandbox.Node, count string) {
+	u.Helper()
+	await.Until(u, func() bool {
+		if _, _, err := u.carrier().Tend(u.Context(), "g", Tends); err != nil {
+			u.Fatal(err)
+		}
+		return u.sql(p, count) == "2"
+	}, "commits to wait for two replicas again")
+	if g, _ := u.primary(); g.Acks != nil {
+		u.Errorf("it waits for as many as it is to, and %+v is kept", g.Acks)
+	}
+	if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error { g.Acks = &group.Acks{Want: 2, Set: 3}; return nil }); err != nil {
+		u.Fatal(err)
+	}
+	u.sql(p, "SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = 1") // after it was lowered to 3, as it seems
+	if _, _, err := u.carrier().Tend(u.Context(), "g", Tends); err != nil {
+		u.Fatal(err)
+	}
+	if g, _ := u.primary(); g.Acks != nil || u.sql(p, count) != "1" {
+		u.Errorf("commits wait for %s replicas, and %+v is kept, though somebody set 1", u.sql(p, count), g.Acks)
 	}
 }
 

@@ -19,9 +19,10 @@ import (
 // chore is something that a group needs.
 type chore struct {
 	member string
-	what   string // adopt, open, shut, quarantine, rejoin, follow, back
+	what   string // adopt, open, shut, quarantine, rejoin, follow, back, acknowledge, vouch, raise
 	errant mysql.Errant
 	node   *topology.Node
+	all    *topology.Topology // where it was seen
 }
 
 // Tend looks after a group whose primary lives: the primary takes writes and nobody else; members that came back are compared with it, and replicate from it, or stay
@@ -111,8 +112,9 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 		}
 		list = append(list, returns(g, m, node, primary)...)
 	}
+	list = append(list, commitChores(g, t, primary)...)
 	if !primary.Writes.Open() && !open && len(primary.Channels) == 0 {
-		list = append(list, chore{member: primary.Name, what: "open", node: primary})
+		list = append(list, chore{member: primary.Name, what: "open", node: primary, all: t})
 	}
 	return list
 }
@@ -250,14 +252,16 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		}
 		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
 	case "open":
-		n, err := r.node(ctx, ch.member)
-		if err != nil {
-			return "", err
-		}
-		if err := r.open(ctx, n); err != nil {
+		if err := r.reopen(ctx, ch.member, ch.all); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s, the primary of %s, %s", ch.member, r.g.Name, closed.did), r.unfenced(ctx, ch.member)
+	case "acknowledge":
+		return r.acknowledge(ctx, ch)
+	case "vouch":
+		return r.vouch(ctx, ch)
+	case "raise":
+		return r.raise(ctx, ch)
 	case "quarantine":
 		replaced := r.replaced(ch.member)
 		err := set(func(m *group.Member) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ type Options struct {
 	Replicas []mysql.Target // none: those that the primary knows of, with its account
 	State    string         // folder of journals
 	Count    int            // replicas that have to acknowledge; 0: as it is
+	// Moves says that each of them may be the primary one day, and starts as a replica: each gets both sides, but for the switch of the primary's, which is set until that
+	// is started again only. With it the applier of a member that starts as a replica would wait for replicas that it does not have.
+	Moves bool
 	// Patience is how long a connection to a replica may take: it may be what is wrong. 0: three seconds.
 	Patience time.Duration
 }
@@ -38,6 +42,8 @@ type Group struct {
 	Facts    semisync.Facts
 	Gaps     []fleet.Trouble // replicas that could not be asked, and what else is not known
 	unasked  []fleet.Trouble // the former
+	own      read.SemiSyncReplica
+	kept     map[*mysql.Conn]map[string]string // where Moves: settings of semi-sync that servers have written down for their next start
 }
 
 type replica struct {
@@ -46,6 +52,7 @@ type replica struct {
 	c       *mysql.Conn
 	session string // of that
 	several bool   // channels
+	source  read.SemiSyncSource
 	moment  read.ReplicaMoment
 }
 
@@ -161,16 +168,59 @@ func open(ctx context.Context, t mysql.Target, is func(read.ReplicaMoment) bool,
 	return nil, err
 }
 
-// sourceNow reads how far the primary is, by a connection of its own: where commits wait for replicas it may wait, too, and switching semi-sync off must not depend on it.
-func (g *Group) sourceNow(ctx context.Context) (read.SourceMoment, error) {
+// logged reads what the primary has logged, by a connection of its own: where commits wait for replicas it may wait, too, and switching semi-sync off must not depend on it.
+func (g *Group) logged(ctx context.Context) (mysql.GTIDSet, error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
 	defer cancel()
 	c, err := mysql.Connect(ctx, g.o.Primary.WithPatience(replicaPatience), nil)
 	if err != nil {
-		return read.SourceMoment{}, err
+		return mysql.GTIDSet{}, err
 	}
 	defer c.Close()
-	return read.SourceNow(ctx, c)
+	return mysql.LoggedGTIDs(ctx, c)
+}
+
+// waited is how long a statement runs at most that waits for an acknowledgement.
+func (g *Group) waited(ctx context.Context) (longest time.Duration, err error) {
+	rows, err := g.primary.Maps(ctx, "SHOW /* risso: how long do commits wait? */ PROCESSLIST")
+	if err != nil {
+		return 0, fmt.Errorf("ask the primary who waits: %w", err)
+	}
+	for _, row := range rows {
+		if seconds, _ := strconv.Atoi(row["Time"]); mysql.AwaitsReplica(row["State"]) {
+			longest = max(longest, time.Duration(seconds)*time.Second)
+		}
+	}
+	return longest, nil
+}
+
+// readKept reads what servers keep for their next start.
+func (g *Group) readKept(ctx context.Context) error {
+	g.kept = map[*mysql.Conn]map[string]string{}
+	conns := []*mysql.Conn{g.primary}
+	for _, r := range g.replicas {
+		conns = append(conns, r.c)
+	}
+	for _, c := range conns {
+		if !g.o.Moves || !c.Server.KeepsSettings() {
+			continue
+		}
+		rows, err := c.Maps(ctx, "SELECT /* risso: what is kept for the next start? */ VARIABLE_NAME AS n, VARIABLE_VALUE AS v FROM performance_schema.persisted_variables WHERE VARIABLE_NAME LIKE 'rpl_semi_sync%'")
+		if err != nil {
+			return fmt.Errorf("ask %s what it keeps: %w", c.Server.Hostname, err)
+		}
+		g.kept[c] = map[string]string{}
+		for _, row := range rows {
+			g.kept[c][row["n"]] = row["v"]
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a server has a setting after its next start, as far as it keeps settings itself.
+func (g *Group) keeps(c *mysql.Conn, name, value string) bool {
+	kept, asked := g.kept[c]
+	return !asked || kept[name] == value
 }
 
 // Read reads again how they stand. The primary's transactions are read first: what its replicas have of them then, they have.
@@ -179,9 +229,16 @@ func (g *Group) Read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask the primary for semi-sync: %w", err)
 	}
+	if err := g.readKept(ctx); err != nil {
+		return err
+	}
+	g.own = source.Replica
 	f := semisync.Facts{Server: g.primary.Server, Primary: nameOf(g.o.Primary), Source: source.Source, Unheard: -1, Measured: g.Facts.Measured}
+	if f.Waited, err = g.waited(ctx); err != nil {
+		return err
+	}
 	g.Gaps = slices.Clone(g.unasked)
-	has, err := g.sourceNow(ctx)
+	has, err := g.logged(ctx)
 	if err != nil {
 		g.Gaps = append(g.Gaps, fleet.Trouble{What: "how far the primary is", Why: err.Error()})
 	}
@@ -198,15 +255,16 @@ func (g *Group) Read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ask %s for semi-sync: %w", r.name, err)
 		}
+		r.source = side.Source
 		one := semisync.Replica{Name: r.name, Side: side.Replica, Receives: r.moment.Receives(), Missing: -1}
-		if !r.moment.Received.Empty() && !has.Executed.Empty() {
-			one.Missing = int64(has.Executed.Ahead(r.moment.Received))
+		if !r.moment.Received.Empty() && !has.Empty() {
+			one.Missing = int64(has.Ahead(r.moment.Received))
 			heard = heard.Union(r.moment.Received)
 		}
 		f.Replicas = append(f.Replicas, one)
 	}
 	if !heard.Empty() && len(g.Gaps) == 0 {
-		f.Unheard = int64(has.Executed.Ahead(heard))
+		f.Unheard = int64(has.Ahead(heard))
 	}
 	if len(f.Replicas)+len(g.unasked) == 0 && f.Source.Clients == 0 {
 		f.Alone = true

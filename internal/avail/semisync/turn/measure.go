@@ -21,7 +21,7 @@ const MostCommits = 1000
 
 // Measure plans some commits on the primary, one after the other, in a schema of their own that is dropped at the end. They replicate.
 func (g *Group) Measure(commits int) (change.Plan, error) {
-	if g.Facts.Source.InForce && g.Facts.Source.Clients < g.Facts.Source.Count {
+	if g.Facts.Source.InForce && (g.Facts.Source.Clients < g.Facts.Source.Count || g.Facts.Waited >= semisync.Missed) {
 		return nil, fleet.WithRemedy(errors.New("commits wait for acknowledgements that nobody can give: a measurement would wait, too"), "risso semisync status says what to do")
 	}
 	table := mysql.Quote(measured) + ".commits"

@@ -79,8 +79,8 @@ func (g *Group) On() (*Turn, error) {
 		if !side.Loaded {
 			one.install(side.Names, true, g)
 		}
-		if !side.Enabled {
-			one.set(side.Names.Prefix+"_enabled", "ON", "OFF")
+		if name := side.Names.Prefix + "_enabled"; !side.Enabled || !g.keeps(r.c, name, "ON") {
+			one.set(name, "ON", onOff(side.Enabled))
 		}
 		if !side.InForce || !s.Loaded {
 			one.restart(r, "it acknowledges only on a connection that was made after that")
@@ -92,29 +92,28 @@ func (g *Group) On() (*Turn, error) {
 			return fmt.Errorf("only %d replicas can acknowledge, %d are needed: the primary is as it was", s.Clients, count)
 		})
 	}})
-	wanted := [][3]string{{"wait_point", "AFTER_SYNC", s.WaitPoint}, {s.Names.None, "ON", onOff(s.WaitNone)}, {"timeout", strconv.Itoa(semisync.Forever), strconv.FormatInt(s.Timeout, 10)}}
-	if s.Names.Count != "" {
-		wanted = append(wanted, [3]string{s.Names.Count, strconv.FormatInt(count, 10), strconv.FormatInt(s.Count, 10)})
-	}
-	defaults := map[string]string{"wait_point": "AFTER_SYNC", "timeout": "10000", s.Names.None: "ON", s.Names.Count: "1"} // of a plug-in that is just installed
-	for _, w := range wanted {
-		if !s.Loaded {
-			w[2] = defaults[w[0]]
-		}
-		if w[2] != w[1] {
-			primary.set(s.Names.Prefix+"_"+w[0], w[1], w[2])
-		}
-		primary.lines(s.Names.Prefix+"_"+w[0], w[1])
-	}
-	if !s.Enabled {
+	primary.waits(s, count)
+	switch {
+	case g.o.Moves && !s.Enabled:
+		primary.now(s.Names.Prefix+"_enabled", "ON", "OFF")
+	case !s.Enabled:
 		primary.set(s.Names.Prefix+"_enabled", "ON", "OFF")
 	}
-	primary.lines(s.Names.Prefix+"_enabled", "ON")
+	if !g.o.Moves {
+		primary.lines(s.Names.Prefix+"_enabled", "ON")
+	}
+	if s.Enabled && (s.Waiting > 0 || len(t.Plan) > 1 || g.o.Moves) { // what a replica received in between it will not acknowledge
+		t.step(change.Step{What: "tell the primary what its replicas have received already", Where: "on " + primary.name, Why: "what they received while they did not acknowledge they do not acknowledge later, and commits would wait for that", Do: func(ctx context.Context) error {
+			_, err := Vouch(ctx, g.o.Primary, g.primary, g.places, g.settle)
+			return err
+		}})
+	}
 	t.step(change.Step{What: "make sure that it is in force", Where: "on " + primary.name, Why: "else the primary is put back as it was, so that nothing blocks", Do: func(ctx context.Context) error {
 		return g.await(ctx, func(s read.SemiSyncSource) bool { return s.InForce && s.Clients >= count }, func(s read.SemiSyncSource) error {
 			return fmt.Errorf("it is not in force: %d replicas can acknowledge, %d are needed", s.Clients, count)
 		})
 	}})
+	g.bothSides(t, primary, count)
 	if s.Names.Count != "" && count == 1 && len(g.replicas) > 1 {
 		t.Notes = append(t.Notes, "one acknowledgement is enough for a commit: a failover has to find the replica that gave it; --acks 2 keeps each commit on two")
 	}
@@ -122,6 +121,49 @@ func (g *Group) On() (*Turn, error) {
 		t.Notes = append(t.Notes, "no replica is spare: while one of them is away, writes wait until it is back")
 	}
 	return t, nil
+}
+
+// waits plans how commits on a server wait, but not whether they do.
+func (s *server) waits(is read.SemiSyncSource, count int64) {
+	wanted := [][3]string{{"wait_point", "AFTER_SYNC", is.WaitPoint}, {is.Names.None, "ON", onOff(is.WaitNone)}, {"timeout", strconv.Itoa(semisync.Forever), strconv.FormatInt(is.Timeout, 10)}}
+	if is.Names.Count != "" {
+		wanted = append(wanted, [3]string{is.Names.Count, strconv.FormatInt(count, 10), strconv.FormatInt(is.Count, 10)})
+	}
+	defaults := map[string]string{"wait_point": "AFTER_SYNC", "timeout": "10000", is.Names.None: "ON", is.Names.Count: "1"} // of a plug-in that is just installed
+	for _, w := range wanted {
+		if !is.Loaded {
+			w[2] = defaults[w[0]]
+		}
+		if w[2] != w[1] || !s.t.g.keeps(s.c, is.Names.Prefix+"_"+w[0], w[1]) {
+			s.set(is.Names.Prefix+"_"+w[0], w[1], w[2])
+		}
+		s.lines(is.Names.Prefix+"_"+w[0], w[1])
+	}
+}
+
+// bothSides plans what each of them needs to be on the other side one day, where it may.
+func (g *Group) bothSides(t *Turn, primary *server, count int64) {
+	if !g.o.Moves {
+		return
+	}
+	if !g.own.Loaded {
+		primary.install(g.own.Names, true, g)
+	}
+	if name := g.own.Names.Prefix + "_enabled"; !g.own.Enabled || !g.keeps(g.primary, name, "ON") {
+		primary.set(name, "ON", onOff(g.own.Enabled))
+	}
+	primary.forget(g.Facts.Source.Names.Prefix + "_enabled")
+	primary.lines(g.own.Names.Prefix+"_enabled", "ON")
+	for _, r := range g.replicas {
+		one := t.of(r.name, r.c)
+		if !r.source.Loaded {
+			one.install(r.source.Names, true, g)
+		}
+		one.waits(r.source, count)
+		one.forget(r.source.Names.Prefix + "_enabled")
+	}
+	t.Notes = append(t.Notes, g.Facts.Source.Names.Prefix+"_enabled is neither kept nor for an option file: with it a member that starts as a replica would not apply, as its commits wait for replicas that it does not have; "+
+		"risso serve --failover auto sets it on the primary before that takes writes again")
 }
 
 // purges reports whether the replica throws its relay logs away when it stops and starts receiving: a MariaDB does that with GTIDs, when nothing applies.
@@ -201,12 +243,40 @@ func (s *server) set(name, value, was string) {
 		s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, back})
 		return nil
 	})
+	s.run(statement)
+}
+
+// now plans a setting that a server is not to keep.
+func (s *server) now(name, value, was string) {
+	statement := "SET GLOBAL " + name + " = " + value
+	s.t.notes(func(context.Context) error {
+		s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, "SET GLOBAL " + name + " = " + was})
+		return nil
+	})
+	s.run(statement)
+}
+
+// run plans a statement.
+func (s *server) run(statement string) {
 	s.t.step(change.Step{What: statement, Where: "on " + s.name, Do: func(ctx context.Context) error {
 		if err := s.c.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("%s on %s: %w", statement, s.name, err)
 		}
 		return nil
 	}})
+}
+
+// forget plans that a server does not keep a setting for its next start any more.
+func (s *server) forget(name string) {
+	was := s.t.g.kept[s.c][name]
+	if was == "" || was == "OFF" {
+		return
+	}
+	s.t.notes(func(context.Context) error {
+		s.t.undo = slices.Insert(s.t.undo, 0, Statement{s.name, s.c.Server.SetForStart(name, was)})
+		return nil
+	})
+	s.run(s.c.Server.ForgetForStart(name))
 }
 
 // lines notes what has to stand in the option file of a server that does not keep settings.

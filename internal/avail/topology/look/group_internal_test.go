@@ -3,6 +3,7 @@ package look
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -61,7 +62,7 @@ func TestSilence(t *testing.T) {
 		age, every float64
 		want       string
 	}{{"9.7.0", 5, 30, "5s 30s"}, {"9.7.0", 50, 30, "50s 30s"}, {"5.7.22", 5, 30, "5s 30s"}, {"5.7.22", 50, 30, "unknown 30s"}} {
-		age, every := silence(mysql.Of(fleet.ServerOf(c.version, "")), read.SignOfLife{Age: c.age, Every: c.every})
+		age, every := silence(mysql.Of(fleet.ServerOf(c.version, "")), read.SignOfLife{Age: c.age, Every: c.every}), time.Duration(c.every*float64(time.Second))
 		got := "unknown"
 		if age != nil {
 			got = age.String()

@@ -151,6 +151,8 @@ type reader struct {
 	stat map[string]string
 	// noStatus is why it would not say what it replicates; "": nothing is known of that. queueing: its thread that receives writes to the relay log.
 	noStatus, queueing string
+	held               bool          // who asks for the place of the binary log would wait
+	waited             time.Duration // the longest that a session waits for an acknowledgement
 }
 
 // replicates is the step that asks what a server replicates.
@@ -291,6 +293,7 @@ func (r *reader) status(ctx context.Context) error {
 	s := &r.f.SemiSync
 	s.SourceActive, s.ReplicaActive = r.stat["rpl_semi_sync_master_status"] == "ON", r.stat["rpl_semi_sync_slave_status"] == "ON"
 	s.Replicas, s.Unacknowledged, s.WaitSessions = int(number("rpl_semi_sync_master_clients")), number("rpl_semi_sync_master_no_tx"), int(number("rpl_semi_sync_master_wait_sessions"))
+	s.Waited = r.waited
 	return nil
 }
 
@@ -347,6 +350,10 @@ func (r *reader) log(ctx context.Context) error {
 	if !r.f.Log.On {
 		return nil
 	}
+	if r.held {
+		r.f.Unknown = append(r.f.Unknown, fleet.Trouble{What: "its binary log", Why: read.ErrLogHeld.Error()})
+		return nil
+	}
 	rows, err := r.c.Maps(ctx, r.c.Server.LogStatusStatement())
 	if err != nil {
 		if mysql.ClassOf(err) == mysql.ClassPrivilege {
@@ -391,9 +398,13 @@ func (r *reader) sessions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.held = read.LogHeld(list)
 	for _, row := range list {
 		state := row["State"]
 		seconds, _ := strconv.Atoi(row["Time"])
+		if mysql.AwaitsReplica(state) {
+			r.waited = max(r.waited, time.Duration(seconds)*time.Second)
+		}
 		switch i := slices.IndexFunc(stuck, func(s string) bool { return strings.EqualFold(state, s) }); {
 		case i >= 0:
 			r.wait(stuck[i])

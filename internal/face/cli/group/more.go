@@ -44,6 +44,8 @@ type HealthAnswer struct {
 	Lacking map[string][]string `json:"lacking,omitempty"`
 	// Agents is what the agents beside the members tell.
 	Agents []carry.AgentSaid `json:"agents,omitempty"`
+	// Commits is what is wrong with how commits of the primary wait for replicas.
+	Commits []carry.Lack `json:"commits,omitempty"`
 }
 
 // lacks says what accounts may not do that a change of the primary needs.
@@ -56,7 +58,7 @@ func lacks(w io.Writer, lacking map[string][]string) {
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if no member receives\nwhat it writes, if it takes no writes, and if a change of it was cut off.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if no member receives\nwhat it writes, if it takes no writes, if its commits hang or do not wait for replicas though the group was created\nwith --semi-sync, and if a change of it was cut off.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})
@@ -67,7 +69,7 @@ func newHealth(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Ready(), Choice: f.Choice}
+				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Ready(), Choice: f.Choice, Commits: f.Commits}
 				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
 					return err
 				}
