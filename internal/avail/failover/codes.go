@@ -14,7 +14,7 @@ func Codes() []Code {
 		{"applier", "member", "it does not apply what it received, or stopped with an error", "mend the error that `risso topology` shows, or `START REPLICA SQL_THREAD` (MariaDB: `START SLAVE SQL_THREAD`)"},
 		{"channels", "member, group", "it replicates from several servers", "stop and reset the channels that do not lead to the group"},
 		{"cluster", "member, group", "it belongs to a Galera cluster or to Group Replication, which choose by themselves", "`risso galera`"},
-		{"delayed", "member", "it stays behind on purpose", "name it with `--to`: it then applies all that it received first; `risso replica delay MEMBER 0`"},
+		{"delayed", "member", "it stays behind on purpose", "name it with `--to`: in a switchover it first catches up while writes go on, in a failover it applies at once what it received (MariaDB: after its delay; `--drain` waits); `risso replica delay MEMBER 0`"},
 		{"errant", "member", "it has transactions that no other member has, and that did not come from the old primary", "`risso gtid errant` shows what they changed, `risso gtid repair` mends it"},
 		{"faulty", "member", "it is FAULTY", "`risso group set-status GROUP MEMBER SPARE` once it is well"},
 		{"filter", "member", "it leaves something out of what it replicates", "take the filter away, and rebuild it: `risso replica rebuild`"},

@@ -55,6 +55,7 @@ type Was struct {
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
 	Compared  bool   `json:"compared,omitempty"`  // what it received was known when the new primary was chosen
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
+	Delay     int    `json:"delay,omitempty"`     // by how many seconds it stayed behind on purpose, before that was taken away for this
 	// Farewell is what mysql.Server.Farewell was before it was shortened to stop receiving; "": it has it.
 	Farewell string `json:"farewell,omitempty"`
 }

@@ -29,9 +29,10 @@ type Forecast struct {
 	Plan    change.Plan
 	Notes   []string
 
-	cutOff error    // a change was cut off, and comes first
-	asked  []string // members that answer
-	events []string // the statements by which the winner runs the events of the old primary
+	cutOff  error    // a change was cut off, and comes first
+	asked   []string // members that answer
+	hurries []string // the statements by which one that was named stays behind on purpose no more
+	events  []string // the statements by which the winner runs the events of the old primary
 }
 
 // knownAge is how old may be what is written down of a primary, if it is to prove that commits waited for replicas when it died.
@@ -52,6 +53,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 		return nil, err
 	}
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access))
+	f.delayed(t, a.To, c.Limits.Drain)
 	f.cutOff = c.cutOff(ctx, g)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
@@ -205,6 +207,7 @@ func (f *Forecast) steps(t *topology.Topology) {
 	if f.Old != "" {
 		step(f.Old, "if it answers within "+digits.Span(fenceTime), "let it take no writes")
 	}
+	step(f.Choice.Winner, "it applies what it received without its delay", f.hurries...)
 	for j := range t.Nodes {
 		if n := &t.Nodes[j]; n.Seen && n.Name != f.Old && len(n.Channels) > 0 {
 			step(n.Name, "all at once", mysql.Of(n.Server).StopThread("", mysql.Receiver))

@@ -22,9 +22,13 @@ import (
 
 // drain waits until a member has applied a set.
 func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
+	return r.drainFor(ctx, n, set, r.Limits.Drain)
+}
+
+func (r *run) drainFor(ctx context.Context, n *node, set mysql.GTIDSet, limit time.Duration) error {
 	at := time.Now()
 	for {
-		ok, err := mysql.WaitApplied(ctx, n.c, set, min(time.Second, r.Limits.Drain))
+		ok, err := mysql.WaitApplied(ctx, n.c, set, min(time.Second, limit))
 		if err != nil {
 			return fmt.Errorf("wait until %s has applied all: %w", n.name, err)
 		}
@@ -44,8 +48,8 @@ func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
 				return fmt.Errorf("%w: %s does not apply", ErrSurprise, n.name)
 			}
 		}
-		if time.Since(at) > r.Limits.Drain {
-			return fmt.Errorf("%w: %s has not applied all that it received within %s", ErrSurprise, n.name, r.Limits.Drain)
+		if time.Since(at) > limit {
+			return fmt.Errorf("%w: %s has not applied all that it received within %s", ErrSurprise, n.name, limit)
 		}
 		r.say("%s: applies what it received", n.name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -136,12 +137,16 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 		if c.planEvents(ctx, p, targets); a.To == "" {
 			list = append(list, schedulerOff(p)...)
 		}
+		if delayOf(t, p.Choice.Winner) > 0 {
+			p.Notes = append(p.Notes, p.Choice.Winner+" stays behind on purpose no more, nor when it is a replica again: risso replica delay")
+			list = append(list, c.mayHurry(ctx, t, p.Old, targets[p.Old], p.Choice.Winner)...)
+		}
 		list = append(list, CheckReplication(ctx, g, targets, access.Replication, c.Limits.Look, p.Choice.Winner)...)
 	}
 	if len(list) > 0 {
 		return nil, refused("switchover of "+g.Name, list)
 	}
-	p.steps(t, &t.Nodes[n])
+	p.steps(t, &t.Nodes[n], catchUps*c.Limits.Drain)
 	return p, nil
 }
 
@@ -170,7 +175,7 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned) (list 
 		executed, err := mysql.ParseGTIDSet(old.GTID.Executed)
 		if i := t.Find(cand.Name); err == nil && i >= 0 {
 			have, _ := mysql.ParseGTIDSet(t.Nodes[i].GTID.Executed) // it was read before
-			if n := executed.Ahead(have); n > mostBehind {
+			if n := executed.Ahead(have); n > mostBehind && delayOf(t, cand.Name) == 0 {
 				add("behind", "wait, or risso lag "+cand.Name+" says why", "%s has %s to apply: writes would stand still for as long", cand.Name, digits.Counted(int(n), "transaction"))
 			}
 			if ch := t.Nodes[i].Channels; len(ch) == 1 && !ch[0].Receiving() {
@@ -182,7 +187,7 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned) (list 
 }
 
 // steps are the plan in words, as it is printed.
-func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
+func (p *Planned) steps(t *topology.Topology, old *topology.Node, patience time.Duration) {
 	step := func(where, why string, what ...string) {
 		for _, w := range what {
 			p.Plan = append(p.Plan, change.Step{What: w, Where: "on " + where, Why: why})
@@ -190,6 +195,10 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 	}
 	winner := &t.Nodes[t.Find(p.Choice.Winner)]
 	s, os := mysql.Of(winner.Server), mysql.Of(old.Server)
+	if seconds := delayOf(t, winner.Name); seconds > 0 {
+		step(winner.Name, "it stays "+digits.Span(time.Duration(seconds)*time.Second)+" behind no more; writes go on", strings.Split(s.SetReplicaDelay(winner.Channels[0].Name, 0), "; ")...)
+		step(winner.Name, "until it has caught up, "+digits.Span(patience)+" at most; else it has its delay back, and nothing else is changed", "wait")
+	}
 	step(old.Name, "writes stand still from here", os.Shut())
 	step(winner.Name, "until it has applied all of "+old.Name, "wait")
 	step(winner.Name, "", s.StopAll()...)
@@ -307,6 +316,14 @@ func (r *run) switchover(ctx context.Context) error {
 		return r.finish(ctx, failover.Undone, err)
 	}
 	n := r.nodes[r.j.New]
+	if err := r.catchUp(ctx, old, n); err != nil {
+		bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
+		defer stop()
+		if herr := r.holds(bctx); herr != nil { // who has the lease takes it back
+			return errors.Join(err, herr)
+		}
+		return r.finish(bctx, failover.Undone, errors.Join(err, r.delayAgain(bctx)))
+	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return r.finish(ctx, failover.Undone, err)
 	}
@@ -441,7 +458,7 @@ func (r *run) undo(ctx context.Context) error {
 	}
 	if n != nil {
 		i := r.g.Find(r.j.Old)
-		return r.follow(ctx, n, r.g.Members[i].Address)
+		return errors.Join(r.follow(ctx, n, r.g.Members[i].Address), r.delayAgain(ctx))
 	}
 	return nil
 }
