@@ -34,7 +34,7 @@ func Codes() []Code {
 		{"settings", "member", "in a switchover: its `lower_case_table_names` is another one", "name it with `--to`; the setting is given when a server is initialized"},
 		{"spare", "member", "it is SPARE", "name it with `--to`, or make it SECONDARY"},
 		{"tried", "member", "it was chosen and did not do: it did not apply all in time, or failed", "the journal says why; `--drain` gives it longer"},
-		{"version", "member", "another member is older and could not replicate from it", "upgrade that one first"},
+		{"version", "member", "another member, also a primary that is dead, is older and could not replicate from it", "upgrade that one first; or name this one with `--to`: what is older stays out then, as FAULTY"},
 		{"loss", "change", "the policy is lossless, and transactions of the old primary would be lost", "start the old primary again, or `--accept-loss`"},
 		{"lives", "change", "the primary cannot be asked, and lives: it refuses the account, has no connection left, or replicas receive from it", "mend its account or the way to it; `--accept-loss` fails over all the same, and it may go on to take writes"},
 		{"no_member", "change", "the one that was named is no member", "`risso group show`"},

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -14,6 +15,8 @@ func TestFindings(t *testing.T) {
 	out := &group.Group{Name: "shop", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Faulty, Fault: "it died"}}}
 	ready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b"}}}
 	unready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Refused: []failover.Refusal{failover.NewRefusal("nobody", "", "b: it does not apply")}}}}
+	nobodyReceives := failover.NewRefusal("not_receiving", "START REPLICA IO_THREAD on b", "no member receives from a")
+	deaf := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b", Deaf: &nobodyReceives}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group
@@ -27,6 +30,10 @@ func TestFindings(t *testing.T) {
 		{"nobody could follow", well, failover.Alive, unready, true, []string{"failover.unready"}},
 		{"dead, by hand", well, failover.Dead, ready, false, []string{"failover.manual"}},
 		{"dead, and it is failed over", well, failover.Dead, ready, true, nil},
+		{"nobody receives", well, failover.Alive, deaf, true, []string{"failover.unready"}},
+		{"dead, and others are awaited", well, failover.Dead, standing{awaits: "b had more"}, true, []string{"failover.manual"}},
+		{"dead, and nobody may follow", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, true, []string{"failover.manual"}},
+		{"dead, and nobody may follow, by hand", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, false, []string{"failover.manual"}},
 		{"a member is out", out, failover.Alive, unready, true, []string{"failover.unready", "failover.member"}},
 	} {
 		var got []string

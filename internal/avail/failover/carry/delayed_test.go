@@ -59,6 +59,7 @@ func TestDelayed(t *testing.T) {
 			const hour = 3600
 			u := newTrio(t, spec, group.Policy{})
 			first, late := u.box.Nodes[0], u.box.Nodes[1]
+			u.demoted(first)
 			u.delay(late, hour)
 			if !u.write(first, time.Minute) {
 				t.Fatal("no write")
@@ -149,6 +150,28 @@ func TestDelayed(t *testing.T) {
 			u.complete(first.Name)
 		})
 	}
+}
+
+// demoted leaves the group without a primary, and makes the one that was it the primary again.
+func (u *trio) demoted(n *sandbox.Node) {
+	u.Helper()
+	c := u.carrier()
+	if _, err := c.Demote(u.Context(), "g"); err != nil {
+		u.Fatal(err)
+	}
+	if closed := u.sql(n, "SELECT @@GLOBAL.read_only"); closed != "1" {
+		u.Errorf("%s was demoted, and read_only is %s", n.Name, closed)
+	}
+	if f, err := c.Forecast(u.Context(), Asked{Group: "g", To: n.Name}); err != nil || f.Refused() != nil || f.Choice.Winner != n.Name {
+		u.Errorf("the forecast of one that was demoted: %v, %v", err, f.Refused())
+	}
+	if _, err := c.Failover(u.Context(), Asked{Group: "g", By: "test", To: n.Name}); err != nil {
+		u.Fatal(err)
+	}
+	if _, now := u.primary(); now != n {
+		u.Errorf("%s is the primary", now.Name)
+	}
+	u.tended()
 }
 
 // has reports whether a replica has received what another node has.

@@ -110,7 +110,8 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		err := r.prepare(ctx, c)
 		if err == nil {
 			r.cautions(c)
-			r.toWait(t, c.Winner, r.j.Old)
+			r.j.Out = c.Out
+			r.toWait(t, c.Winner, append(failover.Outs(c.Out), r.j.Old)...)
 			return c, nil
 		}
 		if ctx.Err() != nil || a.To != "" {

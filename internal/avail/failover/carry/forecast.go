@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,12 +67,16 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 // knownOf is what is known of the primary of a group: by whoever asks, or, where that is nothing, as it is written down.
 func (c *Carrier) knownOf(ctx context.Context, g *group.Group, known failover.Known) (failover.Known, error) {
 	i := g.Primary()
-	if known.Executed != "" || i < 0 {
+	if known.Executed != "" && known.Server.Number > 0 || i < 0 {
 		return known, nil
 	}
 	k, err := c.Room.Known(ctx, g.Name)
 	if err != nil || k.Name != g.Members[i].Name {
 		return known, err
+	}
+	if known.Executed != "" { // it was only seen
+		known.Server = k.Server
+		return known, nil
 	}
 	if time.Since(k.At) > knownAge {
 		k.Told, k.SemiSync, k.Lossless = false, false, false
@@ -219,7 +224,7 @@ func (f *Forecast) steps(t *topology.Topology) {
 		step(f.Choice.Winner, "until it has all that this one has", "replicate from "+f.Choice.From)
 	}
 	step(f.Choice.Winner, "", s.StopAll()...)
-	waiting, words := planWaits(f.Group, t, f.Known, f.Choice.Winner, f.Old)
+	waiting, words := planWaits(f.Group, t, f.Known, f.Choice.Winner, append(failover.Outs(f.Choice.Out), f.Old)...)
 	if words != "" {
 		f.Notes = append(f.Notes, words)
 	}
@@ -228,10 +233,11 @@ func (f *Forecast) steps(t *topology.Topology) {
 	f.Plan = append(f.Plan, change.Step{What: "tell clients", Where: "that " + f.Choice.Winner + " is the primary"})
 	m := f.Group.Members[f.Group.Find(f.Choice.Winner)]
 	for _, c := range f.Choice.Candidates {
-		if c.Name != f.Choice.Winner {
+		if c.Name != f.Choice.Winner && !slices.Contains(failover.Outs(f.Choice.Out), c.Name) {
 			step(c.Name, "", "replicate from "+m.Address)
 		}
 	}
+	stepsOut(step, f.Choice.Out)
 	step(f.Choice.Winner, "events run there from here", f.events...)
 	f.Plan = append(f.Plan, verifying(f.Group, f.Choice.Winner))
 }

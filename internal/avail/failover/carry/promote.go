@@ -140,7 +140,14 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 		if r.j.Automatic {
 			g.Failed = time.Now().UTC()
 		}
-		return g.Promoted(r.j.New, old, why, r.j.Epoch, time.Now().UTC())
+		now := time.Now().UTC()
+		if err := g.Promoted(r.j.New, old, why, r.j.Epoch, now); err != nil {
+			return err
+		}
+		for _, o := range r.j.Out {
+			g.KeepOut(o.Name, "it cannot replicate from "+r.j.New+": "+o.Why, now)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("write down that %s is the primary: %w", r.j.New, err)

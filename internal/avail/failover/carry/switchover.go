@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		return failover.Known{Name: name} // one that told a part of it would seem not to wait for replicas
 	}
 	n := &t.Nodes[i]
-	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor, Settings: n.Settings}
+	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Server: n.Server, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor, Settings: n.Settings}
 	if n.GTID.ByDomain {
 		k.Executed = n.GTID.State
 	}
@@ -202,7 +203,7 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node, patience time.
 	step(old.Name, "writes stand still from here", os.Shut())
 	step(winner.Name, "until it has applied all of "+old.Name, "wait")
 	step(winner.Name, "", s.StopAll()...)
-	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name)
+	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name, failover.Outs(p.Choice.Out)...)
 	step(winner.Name, "before it takes writes", waiting...)
 	if words != "" {
 		p.Notes = append(p.Notes, words)
@@ -212,12 +213,20 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node, patience time.
 	step(winner.Name, "events run there from here", p.events...)
 	m := p.Group.Members[p.Group.Find(p.Choice.Winner)]
 	for _, other := range p.Group.Members {
-		if other.Name == p.Choice.Winner || other.Status == group.Faulty {
+		if other.Name == p.Choice.Winner || other.Status == group.Faulty || slices.Contains(failover.Outs(p.Choice.Out), other.Name) {
 			continue
 		}
 		step(other.Name, "", "replicate from "+m.Address)
 	}
+	stepsOut(step, p.Choice.Out)
 	p.Plan = append(p.Plan, verifying(p.Group, winner.Name))
+}
+
+// stepsOut are that members stay out.
+func stepsOut(step func(where, why string, what ...string), list []failover.Out) {
+	for _, o := range list {
+		step(o.Name, "it cannot replicate from the new one: "+o.Why, "stay out, as FAULTY, and take no writes")
+	}
 }
 
 // verifying is the step that verifies a promotion.
@@ -235,12 +244,12 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 		if p, err = c.plan(ctx, r.g, r.targets, r.access, a); err != nil {
 			return err
 		}
-		j.Kind, j.Old, j.New = failover.Switchover, p.Old, p.Choice.Winner
+		j.Kind, j.Old, j.New, j.Out = failover.Switchover, p.Old, p.Choice.Winner, p.Choice.Out
 		j.Before, j.Known, j.Events = before(p.topology), KnownOf(r.g, p.topology, p.Old), p.Events
 		return nil
 	}, func(ctx context.Context, r *run) error {
 		r.cautions(p.Choice)
-		r.toWait(p.topology, p.Choice.Winner)
+		r.toWait(p.topology, p.Choice.Winner, failover.Outs(p.Choice.Out)...)
 		return r.switchover(ctx)
 	})
 }
