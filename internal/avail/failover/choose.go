@@ -42,6 +42,7 @@ type Candidate struct {
 	Refused  []Refusal `json:"refused"`  // why it is not promoted
 	Notes    []string  `json:"notes,omitempty"`
 	full     bool      // its disk has hardly any room
+	out      []Out     // who cannot replicate from it
 	node     int
 	member   *group.Member
 	received mysql.GTIDSet
@@ -57,7 +58,9 @@ type Choice struct {
 	Refused    []Refusal   `json:"refused"`
 	Lost       string      `json:"lost,omitempty"` // GTIDs that the old primary had and no candidate received
 	Count      uint64      `json:"lost_count"`
-	Notes      []string    `json:"notes,omitempty"`
+	// Out are members that cannot replicate from the winner, which was named all the same: they stay out.
+	Out   []Out    `json:"out,omitempty"`
+	Notes []string `json:"notes,omitempty"`
 	// Deaf is why nobody would have what the primary writes now, as no member receives from it; nil: somebody does.
 	Deaf *Refusal `json:"deaf,omitempty"`
 }
@@ -148,7 +151,8 @@ func (ch *chooser) sets(c *Candidate, n *topology.Node) {
 		}
 	}
 	c.Received, c.Waiting = c.received.String(), c.received.Ahead(c.executed)
-	if errant := ch.errant(n); errant != "" {
+	back := ch.Old == "" && ch.To == c.Name && len(n.Channels) == 0 // it was the primary, and is to be it again: the others get what only it has
+	if errant := ch.errant(n); errant != "" && !back {
 		refuse(&c.Refused, "errant", "risso gtid errant says what they changed", "it has transactions that no other member has (errant): %s", short(errant))
 	}
 }
@@ -284,27 +288,6 @@ func (ch *chooser) follows(n *topology.Node, l *topology.Channel) bool {
 	})
 }
 
-// versions refuses members below which others could not replicate.
-func (ch *chooser) versions() {
-	for i := range ch.c.Candidates {
-		c := &ch.c.Candidates[i]
-		if c.node < 0 || !ch.Topology.Nodes[c.node].Seen {
-			continue
-		}
-		source := mysql.Of(ch.Topology.Nodes[c.node].Server)
-		for j := range ch.Topology.Nodes {
-			n := &ch.Topology.Nodes[j]
-			if j == c.node || !n.Seen || ch.Group.Find(n.Name) < 0 {
-				continue
-			}
-			if why := mysql.Of(n.Server).CannotFollow(source); why != "" {
-				refuse(&c.Refused, "version", "", "%s could not replicate from it: %s", n.Name, why)
-				break
-			}
-		}
-	}
-}
-
 // rank orders rules.
 func rank(r group.Rule) int { return slices.Index(group.Rules(), r) }
 
@@ -400,7 +383,7 @@ func (ch *chooser) pick() {
 		if ch.To != "" && c.Name != ch.To || len(c.Refused) > 0 || ch.c.Winner != "" {
 			continue
 		}
-		ch.c.Winner = c.Name
+		ch.c.Winner, ch.c.Out = c.Name, c.out
 		if c.Lacks > 0 && !ch.apart {
 			ch.c.From = ch.c.Candidates[l].Name
 		}
@@ -417,13 +400,16 @@ func (ch *chooser) pick() {
 		}
 	case ch.c.Winner == "":
 		var words []string
+		remedy := ""
 		for _, c := range ch.c.Candidates {
 			for _, r := range c.Refused {
-				words = append(words, c.Name+": "+r.Why)
+				if words = append(words, c.Name+": "+r.Why); remedy == "" && r.Code == "version" {
+					remedy = r.Remedy
+				}
 				break
 			}
 		}
-		refuse(&ch.c.Refused, "nobody", "", "nobody can follow%s", because(strings.Join(words, "; ")))
+		refuse(&ch.c.Refused, "nobody", remedy, "nobody can follow%s", because(strings.Join(words, "; ")))
 	}
 }
 

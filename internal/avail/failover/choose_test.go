@@ -147,6 +147,16 @@ func TestChoose(t *testing.T) {
 		{what: "InnoDB read-only", with: func(s *scene) { s.node("b").Writes.InnoDB = true }, winner: "c", refused: "b:innodb_read_only"},
 		{what: "of a cluster", with: func(s *scene) { s.node("b").Group = &topology.Group{Kind: "galera"} }, winner: "c", refused: "b:cluster"},
 		{what: "a newer version", with: func(s *scene) { s.node("b").Number, s.node("b").Version = 90700, "9.7.0" }, winner: "c", refused: "b:version"},
+		{what: "all are newer than the old primary, which is dead", with: func(s *scene) {
+			s.Known.Server = fleet.Server{Flavour: fleet.FlavourMySQL, Version: "5.7.44", Number: 50744}
+		}, refused: ":nobody b:version c:version d:version"},
+		{what: "one that is newer is named", with: func(s *scene) {
+			s.Known.Server, s.To = fleet.Server{Flavour: fleet.FlavourMySQL, Version: "5.7.44", Number: 50744}, "b"
+			s.node("d").Server = s.Known.Server
+		}, winner: "b", refused: "c:version"},
+		{what: "one that is of another flavour is named", with: func(s *scene) {
+			s.Known.Server, s.To = fleet.Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.8", Number: 101108}, "b"
+		}, refused: ":version b:version c:version d:version"},
 		{what: "not seen", with: func(s *scene) {
 			s.node("b").Seen, s.node("b").Unseen = false, &topology.Failure{Kind: "login", Text: "Access denied"}
 		}, winner: "c", refused: "b:not_seen"},
@@ -168,6 +178,15 @@ func TestChoose(t *testing.T) {
 		}, winner: "c", refused: "b:applier"},
 		{what: "it was tried", with: func(s *scene) { s.Without = []string{"b"} }, winner: "c", refused: "b:tried"},
 		{what: "errant", with: func(s *scene) { s.has("b", uuidA+":1-100,"+uuidB+":1-2", uuidA+":1-100") }, winner: "c", refused: "b:errant"},
+		{what: "no primary: the one that was it has what no other has, and is named", with: func(s *scene) {
+			s.Old, s.Known, s.To = "", failover.Known{}, "b"
+			s.has("b", uuidA+":1-100,"+uuidB+":1-2", "")
+			s.node("b").Channels = nil
+		}, winner: "b", refused: "a:not_seen"},
+		{what: "no primary: one that replicated has what no other has, and is named", with: func(s *scene) {
+			s.Old, s.Known, s.To = "", failover.Known{}, "b"
+			s.has("b", uuidA+":1-100,"+uuidB+":1-2", "")
+		}, refused: "a:not_seen b:errant :errant"},
 		{what: "errant with a tag", with: func(s *scene) { s.has("b", uuidA+":1-100,"+uuidB+":fix:1-2", uuidA+":1-100") }, winner: "c", refused: "b:errant"},
 		{what: "tags of the old primary are none, and count", with: func(s *scene) {
 			s.Known.Executed = uuidA + ":1-100:app:1-5"

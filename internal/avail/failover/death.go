@@ -106,8 +106,13 @@ func Lives(kind string) bool {
 	return slices.Contains([]string{"login", "full", "privilege", "tls", "missing", "other", "usage", "other_server"}, kind)
 }
 
-// Heard takes what a replica says.
-func (w *Watch) Heard(x Witness) { w.witnesses[x.Name] = x }
+// Heard takes what a replica says. One that was deaf when the primary fell silent knows no more than that it does not reach it now.
+func (w *Watch) Heard(x Witness) {
+	if was := w.witnesses[x.Name]; was.Deaf != "" && x.Answers && x.Deaf == "" && !x.Connected && len(w.failing) > 0 {
+		x.Deaf = was.Deaf
+	}
+	w.witnesses[x.Name] = x
+}
 
 // Forget takes a replica out.
 func (w *Watch) Forget(name string) { delete(w.witnesses, name) }

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -55,22 +56,24 @@ type Was struct {
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
 	Compared  bool   `json:"compared,omitempty"`  // what it received was known when the new primary was chosen
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
+	Delay     int    `json:"delay,omitempty"`     // by how many seconds it stayed behind on purpose, before that was taken away for this
 	// Farewell is what mysql.Server.Farewell was before it was shortened to stop receiving; "": it has it.
 	Farewell string `json:"farewell,omitempty"`
 }
 
 // Known is what was last known of a primary.
 type Known struct {
-	At       time.Time `json:"at,omitzero"`
-	Name     string    `json:"name,omitempty"`
-	UUID     string    `json:"server_uuid,omitempty"`
-	ServerID string    `json:"server_id,omitempty"`
-	Executed string    `json:"executed,omitempty"`  // gtid_executed; of MariaDB gtid_binlog_state
-	Silent   time.Time `json:"silent,omitzero"`     // since when it did not answer risso serve any more; zero: it did when it was last asked
-	Told     bool      `json:"told,omitempty"`      // it told whether it waits for replicas; else the rest is not known
-	SemiSync bool      `json:"semi_sync,omitempty"` // it was in force then
-	Lossless bool      `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
-	WaitFor  int       `json:"wait_for,omitempty"`
+	At       time.Time    `json:"at,omitzero"`
+	Name     string       `json:"name,omitempty"`
+	UUID     string       `json:"server_uuid,omitempty"`
+	ServerID string       `json:"server_id,omitempty"`
+	Executed string       `json:"executed,omitempty"`  // gtid_executed; of MariaDB gtid_binlog_state
+	Server   fleet.Server `json:"server,omitzero"`     // which version it is
+	Silent   time.Time    `json:"silent,omitzero"`     // since when it did not answer risso serve any more; zero: it did when it was last asked
+	Told     bool         `json:"told,omitempty"`      // it told whether it waits for replicas; else the rest is not known
+	SemiSync bool         `json:"semi_sync,omitempty"` // it was in force then
+	Lossless bool         `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
+	WaitFor  int          `json:"wait_for,omitempty"`
 	// Settings are those in which one that follows is to be like it.
 	Settings map[string]string `json:"settings,omitempty"`
 	Acks     []string          `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
@@ -99,6 +102,7 @@ type Journal struct {
 	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
 	Before     map[string]Was `json:"before"`           // by server
 	Known      Known          `json:"known"`
+	Out        []Out          `json:"out,omitempty"`      // members that cannot replicate from the new primary, and stay out
 	Missing    uint64         `json:"missing,omitempty"`  // how many transactions were known to be lost when the new primary was chosen
 	Events     *group.Events  `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
 	WaitFor    int            `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that

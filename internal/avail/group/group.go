@@ -309,6 +309,22 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	return nil
 }
 
+// KeepOut makes a member FAULTY that cannot be what the group needs, though nothing of it failed; one that is FAULTY already is so for that, too.
+func (g *Group) KeepOut(name, why string, now time.Time) {
+	i := g.Find(name)
+	if i < 0 {
+		return
+	}
+	m := &g.Members[i]
+	if m.Status != Faulty {
+		m.Status, m.Since, m.Fault, m.Back = Faulty, now, "", false
+	}
+	if m.Fault != "" {
+		why = m.Fault + "; " + why
+	}
+	m.Fault = why
+}
+
 // Without takes a member out.
 func (g *Group) Without(name string) error {
 	i := g.Find(name)

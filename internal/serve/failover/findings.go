@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,7 +34,10 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 	if b.State == failover.Dead && !auto {
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody fails over", "risso serve was not asked to fail "+g.Name+" over", "risso failover --group "+g.Name)
 	}
-	if b.State == failover.Dead && auto && s.awaits != "" {
+	if b.State == failover.Dead && auto && s.refused != nil {
+		remedy := cmp.Or(fleet.RemedyOf(s.refused), "risso failover --group "+g.Name+" --dry-run")
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody is promoted by itself", s.refused.Error(), remedy)
+	} else if b.State == failover.Dead && auto && s.awaits != "" {
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over yet", s.awaits, "risso failover --group "+g.Name)
 	}
 	if b.State == failover.Unreachable && b.Alone {

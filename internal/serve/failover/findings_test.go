@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -20,6 +21,8 @@ func TestFindings(t *testing.T) {
 	cameUp.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "it came up so", Remedy: "risso group promote shop a"}, Opens: true}}
 	closed.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "somebody made it read-only", Remedy: "risso group promote shop a"}}}
 	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop", Blocks: true}}}}
+	nobodyReceives := failover.NewRefusal("not_receiving", "START REPLICA IO_THREAD on b", "no member receives from a")
+	deaf := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b", Deaf: &nobodyReceives}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group
@@ -38,6 +41,10 @@ func TestFindings(t *testing.T) {
 		{"it came up read-only, and nobody opens it", well, failover.Alive, cameUp, carry.Looks, []string{"failover.closed"}},
 		{"somebody closed it", well, failover.Alive, closed, carry.Tends, []string{"failover.closed"}},
 		{"nobody is to look after it", alone, failover.Dead, closed, carry.Looks, nil},
+		{"nobody receives", well, failover.Alive, deaf, carry.Tends, []string{"failover.unready"}},
+		{"dead, and others are awaited", well, failover.Dead, standing{awaits: "b had more"}, carry.Tends, []string{"failover.manual"}},
+		{"dead, and nobody may follow", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, carry.Tends, []string{"failover.manual"}},
+		{"dead, and nobody may follow, by hand", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, carry.Looks, []string{"failover.manual"}},
 		{"a member is out", out, failover.Alive, unready, carry.Tends, []string{"failover.unready", "failover.member"}},
 	} {
 		var got []string

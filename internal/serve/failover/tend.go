@@ -43,6 +43,7 @@ type standing struct {
 	tried    time.Time       // when a failover was tried last
 	refilled time.Time       // when a rebuild was tried last
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
+	refused  error           // why the last failover was; nil: it was not
 	awaits   string          // why a failover waits for members that do not answer; "": it does not
 }
 

@@ -230,6 +230,7 @@ func (w *watcher) watchPrimary() {
 	w.primary, w.belief = name, failover.Belief{}
 	w.watch_ = failover.NewWatch(w.d.patience, expected)
 	w.known, w.noted, w.absent = failover.Known{Name: name}, time.Time{}, absent{}
+	w.state.refused, w.state.awaits = nil, ""
 	w.heard, w.tended, w.opened = map[string]progress{}, time.Time{}, time.Time{}
 	for _, m := range w.g.Members {
 		if p := w.probers[m.Name]; p != nil {
@@ -340,6 +341,7 @@ func (w *watcher) judge(ctx context.Context) {
 	} else if w.belief.State == failover.Alive {
 		w.absent = absent{}
 		w.waiting("")
+		w.refused(nil)
 	}
 	if w.belief.State != before.State && w.g.Active {
 		w.tell(before)
@@ -477,6 +479,9 @@ func (w *watcher) takeOver(ctx context.Context) {
 		}
 		j, err := c.Failover(ctx, a)
 		r := result{err: err, what: "failover of " + a.Group}
+		if errors.Is(err, carry.ErrRefused) {
+			r.tell = func() { w.refused(err) }
+		}
 		if j != nil && err == nil && j.Receipt != nil {
 			r.tell = func() {
 				w.event(fleet.SeverityCritical, fmt.Sprintf("%s follows %s as the primary of %s, epoch %d; %s", j.New, j.Old, j.Group, j.Epoch, j.Receipt.Words))
@@ -484,6 +489,14 @@ func (w *watcher) takeOver(ctx context.Context) {
 		}
 		return r
 	})
+}
+
+// refused keeps why nobody was promoted, for who asks what is wrong; nil: somebody was, or the primary lives.
+func (w *watcher) refused(err error) {
+	if same := fmt.Sprint(w.state.refused) == fmt.Sprint(err); !same {
+		w.state.refused = err
+		w.find()
+	}
 }
 
 // denied is why the group is not failed over by itself; "": it is.

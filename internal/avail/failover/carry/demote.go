@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fault"
 )
 
@@ -28,7 +29,11 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 			return err
 		}
 		defer r.close()
-		if err := c.keepSeen(ctx, g, lookAt(ctx, g, r.targets, c.Limits.Look), true); err != nil { // who is promoted next cannot ask it
+		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		if err := c.others(ctx, r, t, was); err != nil {
+			return err
+		}
+		if err := c.keepSeen(ctx, g, t, true); err != nil { // who is promoted next cannot ask it
 			return err
 		}
 		r.j = &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Lease.Epoch, Old: was}}
@@ -50,4 +55,19 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 		return err
 	})
 	return words, err
+}
+
+// others refuses to demote a primary where nobody else could be promoted then: nobody would take writes.
+func (c *Carrier) others(ctx context.Context, r *run, t *topology.Topology, was string) error {
+	if i := t.Find(was); i < 0 || !t.Nodes[i].Seen {
+		return nil // it is refused by what it does not answer
+	}
+	choice := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: was, Known: KnownOf(r.g, t, was), Room: rooms(ctx, r.g, t, r.targets, r.access)})
+	if choice.Winner == "" {
+		return refused("demote "+was+": no other member could be promoted then", choice.Refused)
+	}
+	if choice.Deaf != nil { // what it has they would not get
+		return refused("demote "+was, []failover.Refusal{*choice.Deaf})
+	}
+	return nil
 }

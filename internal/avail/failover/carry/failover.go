@@ -52,6 +52,11 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return untouched(r.finish(ctx, failover.Undone, err))
 	}
+	if a.To != "" {
+		if err := r.hurryReceived(ctx, a.To); err != nil {
+			return r.giveUp(ctx, err)
+		}
+	}
 	fenced := make(chan error, 1)
 	go func() { fenced <- r.fence(ctx) }()
 	r.stopReceivers(ctx)
@@ -87,7 +92,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final
 				without = append(without, name)
 			}
-			w.Stopped, w.Farewell = r.j.Before[name].Stopped, r.j.Before[name].Farewell
+			w.Stopped, w.Farewell, w.Delay = r.j.Before[name].Stopped, r.j.Before[name].Farewell, r.j.Before[name].Delay
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
@@ -105,7 +110,8 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		err := r.prepare(ctx, c)
 		if err == nil {
 			r.cautions(c)
-			r.toWait(t, c.Winner, r.j.Old)
+			r.j.Out = c.Out
+			r.toWait(t, c.Winner, append(failover.Outs(c.Out), r.j.Old)...)
 			return c, nil
 		}
 		if ctx.Err() != nil || a.To != "" {
@@ -264,6 +270,7 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 		defer n.close()
 		return r.do(bctx, n, n.c.Server.StartThread("", mysql.Receiver))
 	})
+	why = errors.Join(why, r.delayAgain(bctx))
 	if len(failed) > 0 {
 		for name, err := range failed {
 			r.words(name, "it does not receive again: %v", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,10 @@ type Forecast struct {
 	// Commits is what is wrong with how commits of the primary wait for replicas.
 	Commits []Lack
 
-	cutOff error    // a change was cut off, and comes first
-	asked  []string // members that answer
-	events []string // the statements by which the winner runs the events of the old primary
+	cutOff  error    // a change was cut off, and comes first
+	asked   []string // members that answer
+	hurries []string // the statements by which one that was named stays behind on purpose no more
+	events  []string // the statements by which the winner runs the events of the old primary
 }
 
 // knownAge is how old may be what is written down of a primary, if it is to prove that commits waited for replicas when it died.
@@ -55,6 +57,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 		return nil, err
 	}
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access), c.full(ctx, g, t, targets))
+	f.delayed(t, a.To, c.Limits.Drain)
 	f.cutOff, f.Closed = c.CutOff(ctx, g), c.closed(ctx, g, t, targets)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
@@ -67,12 +70,16 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 // knownOf is what is known of the primary of a group: by whoever asks, or, where that is nothing, as it is written down.
 func (c *Carrier) knownOf(ctx context.Context, g *group.Group, known failover.Known) (failover.Known, error) {
 	i := g.Primary()
-	if known.Executed != "" || i < 0 {
+	if known.Executed != "" && known.Server.Number > 0 || i < 0 {
 		return known, nil
 	}
 	k, err := c.Room.Known(ctx, g.Name)
 	if err != nil || k.Name != g.Members[i].Name {
 		return known, err
+	}
+	if known.Executed != "" { // it was only seen
+		known.Server = k.Server
+		return known, nil
 	}
 	if time.Since(k.At) > knownAge {
 		k.Told, k.SemiSync, k.Lossless = false, false, false
@@ -256,6 +263,7 @@ func (f *Forecast) steps(t *topology.Topology) {
 	if f.Old != "" {
 		step(f.Old, "if it answers within "+digits.Span(fenceTime), "let it take no writes")
 	}
+	step(f.Choice.Winner, "it applies what it received without its delay", f.hurries...)
 	for j := range t.Nodes {
 		if n := &t.Nodes[j]; n.Seen && n.Name != f.Old && len(n.Channels) > 0 {
 			step(n.Name, "all at once", mysql.Of(n.Server).StopThread("", mysql.Receiver))
@@ -267,7 +275,7 @@ func (f *Forecast) steps(t *topology.Topology) {
 		step(f.Choice.Winner, "until it has all that this one has", "replicate from "+f.Choice.From)
 	}
 	step(f.Choice.Winner, "", s.StopAll()...)
-	waiting, words := planWaits(f.Group, t, f.Known, f.Choice.Winner, f.Old)
+	waiting, words := planWaits(f.Group, t, f.Known, f.Choice.Winner, append(failover.Outs(f.Choice.Out), f.Old)...)
 	if words != "" {
 		f.Notes = append(f.Notes, words)
 	}
@@ -276,10 +284,11 @@ func (f *Forecast) steps(t *topology.Topology) {
 	f.Plan = append(f.Plan, change.Step{What: "tell clients", Where: "that " + f.Choice.Winner + " is the primary"})
 	m := f.Group.Members[f.Group.Find(f.Choice.Winner)]
 	for _, c := range f.Choice.Candidates {
-		if c.Name != f.Choice.Winner {
+		if c.Name != f.Choice.Winner && !slices.Contains(failover.Outs(f.Choice.Out), c.Name) {
 			step(c.Name, "", "replicate from "+m.Address)
 		}
 	}
+	stepsOut(step, f.Choice.Out)
 	step(f.Choice.Winner, "events run there from here", f.events...)
 	f.Plan = append(f.Plan, verifying(f.Group, f.Choice.Winner))
 }

@@ -117,7 +117,7 @@ type trio struct {
 func newTrio(t *testing.T, spec string, policy group.Policy) *trio {
 	t.Helper()
 	u := &trio{T: t, state: filepath.Join(t.TempDir(), "state.db"),
-		box: sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 2, SemiSync: policy.SemiSync})}
+		box: sandboxtest.Sandbox(t, sandbox.Options{Servers: strings.Split(spec, ","), Topology: sandbox.TopologyReplication, Replicas: 2, SemiSync: policy.SemiSync})}
 	st, err := state.Open(t.Context(), u.state)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func (c *Carrier) lives(ctx context.Context, g *group.Group, t *topology.Topolog
 	var hear []string
 	var names []string
 	for _, m := range g.Members {
-		if j := t.Find(m.Name); m.Name != old && j >= 0 && t.Nodes[j].Seen && len(t.Nodes[j].Channels) == 1 && t.Nodes[j].Channels[0].Receiving() {
+		if j := t.Find(m.Name); m.Name != old && j >= 0 && t.Nodes[j].Seen && len(t.Nodes[j].Channels) == 1 && t.Nodes[j].Channels[0].Receiving() && !below(g, t, j, old) {
 			names = append(names, m.Name)
 		}
 	}
@@ -46,6 +46,16 @@ func (c *Carrier) lives(ctx context.Context, g *group.Group, t *topology.Topolog
 	}
 	slices.Sort(hear)
 	return "it does not answer here, but what it sends arrives at " + strings.Join(hear, ", ")
+}
+
+// below reports whether a node replicates from a member that is not the primary: what arrives there comes from that one.
+func below(g *group.Group, t *topology.Topology, node int, primary string) bool {
+	for _, m := range g.Members {
+		if i := t.Find(m.Name); i >= 0 && i != node && m.Name != primary && followsNode(&t.Nodes[node], m.Address, &t.Nodes[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // mostSilent is how long it is waited for a source to say something.

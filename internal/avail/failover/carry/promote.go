@@ -23,9 +23,13 @@ import (
 
 // drain waits until a member has applied a set.
 func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
+	return r.drainFor(ctx, n, set, r.Limits.Drain)
+}
+
+func (r *run) drainFor(ctx context.Context, n *node, set mysql.GTIDSet, limit time.Duration) error {
 	at, said := time.Now(), false
 	for {
-		ok, err := mysql.WaitApplied(ctx, n.c, set, min(time.Second, r.Limits.Drain))
+		ok, err := mysql.WaitApplied(ctx, n.c, set, min(time.Second, limit))
 		if err != nil {
 			return fmt.Errorf("wait until %s has applied all: %w", n.name, err)
 		}
@@ -45,12 +49,12 @@ func (r *run) drain(ctx context.Context, n *node, set mysql.GTIDSet) error {
 				return fmt.Errorf("%w: %s does not apply", ErrSurprise, n.name)
 			}
 		}
-		if time.Since(at) > r.Limits.Drain {
-			return fmt.Errorf("%w: %s has not applied all that it received within %s", ErrSurprise, n.name, r.Limits.Drain)
+		if time.Since(at) > limit {
+			return fmt.Errorf("%w: %s has not applied all that it received within %s", ErrSurprise, n.name, limit)
 		}
 		if !said {
 			said = true
-			r.say("%s: applies what it received, for %s at most", n.name, digits.Span(r.Limits.Drain))
+			r.say("%s: applies what it received, for %s at most", n.name, digits.Span(limit))
 		}
 	}
 }
@@ -143,7 +147,14 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 		if g.Policy.SemiSync && r.j.WaitFor > 0 {
 			g.Acks = lowered(wanted(g, r.j.Known.WaitFor), r.j.WaitFor)
 		}
-		return g.Promoted(r.j.New, old, why, r.j.Epoch, time.Now().UTC())
+		now := time.Now().UTC()
+		if err := g.Promoted(r.j.New, old, why, r.j.Epoch, now); err != nil {
+			return err
+		}
+		for _, o := range r.j.Out {
+			g.KeepOut(o.Name, "it cannot replicate from "+r.j.New+": "+o.Why, now)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("write down that %s is the primary: %w", r.j.New, err)

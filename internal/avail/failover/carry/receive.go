@@ -33,7 +33,7 @@ func (r *run) stopReceivers(ctx context.Context) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		w := r.j.Before[name]
-		r.j.Before[name] = failover.Was{Stopped: true, Farewell: w.Farewell}
+		r.j.Before[name] = failover.Was{Stopped: true, Farewell: w.Farewell, Delay: w.Delay}
 		return nil
 	})
 	for name, err := range failed {

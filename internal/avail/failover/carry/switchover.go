@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +54,7 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		return failover.Known{Name: name} // one that told a part of it would seem not to wait for replicas
 	}
 	n := &t.Nodes[i]
-	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor, Settings: n.Settings}
+	k := failover.Known{At: n.Facts.Asked.UTC(), Name: name, UUID: n.UUID, ServerID: n.ServerID, Server: n.Server, Told: true, Executed: n.GTID.Executed, SemiSync: n.SemiSync.SourceActive, WaitFor: n.SemiSync.WaitFor, Settings: n.Settings}
 	if n.GTID.ByDomain {
 		k.Executed = n.GTID.State
 	}
@@ -136,12 +138,16 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 		if c.planEvents(ctx, p, targets); a.To == "" {
 			list = append(list, schedulerOff(p)...)
 		}
+		if delayOf(t, p.Choice.Winner) > 0 {
+			p.Notes = append(p.Notes, p.Choice.Winner+" stays behind on purpose no more, nor when it is a replica again: risso replica delay")
+			list = append(list, c.mayHurry(ctx, t, p.Old, targets[p.Old], p.Choice.Winner)...)
+		}
 		list = append(list, CheckReplication(ctx, g, targets, access.Replication, c.Limits.Look, p.Choice.Winner)...)
 	}
 	if len(list) > 0 {
 		return nil, refused("switchover of "+g.Name, list)
 	}
-	p.steps(t, &t.Nodes[n])
+	p.steps(t, &t.Nodes[n], catchUps*c.Limits.Drain)
 	return p, nil
 }
 
@@ -170,7 +176,7 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned, closed
 		executed, err := mysql.ParseGTIDSet(old.GTID.Executed)
 		if i := t.Find(cand.Name); err == nil && i >= 0 {
 			have, _ := mysql.ParseGTIDSet(t.Nodes[i].GTID.Executed) // it was read before
-			if n := executed.Ahead(have); n > mostBehind {
+			if n := executed.Ahead(have); n > mostBehind && delayOf(t, cand.Name) == 0 {
 				add("behind", "wait, or risso lag "+cand.Name+" says why", "%s has %s to apply: writes would stand still for as long", cand.Name, digits.Counted(int(n), "transaction"))
 			}
 			if ch := t.Nodes[i].Channels; len(ch) == 1 && !ch[0].Receiving() {
@@ -182,7 +188,7 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned, closed
 }
 
 // steps are the plan in words, as it is printed.
-func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
+func (p *Planned) steps(t *topology.Topology, old *topology.Node, patience time.Duration) {
 	step := func(where, why string, what ...string) {
 		for _, w := range what {
 			p.Plan = append(p.Plan, change.Step{What: w, Where: "on " + where, Why: why})
@@ -190,10 +196,14 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 	}
 	winner := &t.Nodes[t.Find(p.Choice.Winner)]
 	s, os := mysql.Of(winner.Server), mysql.Of(old.Server)
+	if seconds := delayOf(t, winner.Name); seconds > 0 {
+		step(winner.Name, "it stays "+digits.Span(time.Duration(seconds)*time.Second)+" behind no more; writes go on", strings.Split(s.SetReplicaDelay(winner.Channels[0].Name, 0), "; ")...)
+		step(winner.Name, "until it has caught up, "+digits.Span(patience)+" at most; else it has its delay back, and nothing else is changed", "wait")
+	}
 	step(old.Name, "writes stand still from here", os.Shut())
 	step(winner.Name, "until it has applied all of "+old.Name, "wait")
 	step(winner.Name, "", s.StopAll()...)
-	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name)
+	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name, failover.Outs(p.Choice.Out)...)
 	step(winner.Name, "before it takes writes", waiting...)
 	if words != "" {
 		p.Notes = append(p.Notes, words)
@@ -203,12 +213,20 @@ func (p *Planned) steps(t *topology.Topology, old *topology.Node) {
 	step(winner.Name, "events run there from here", p.events...)
 	m := p.Group.Members[p.Group.Find(p.Choice.Winner)]
 	for _, other := range p.Group.Members {
-		if other.Name == p.Choice.Winner || other.Status == group.Faulty {
+		if other.Name == p.Choice.Winner || other.Status == group.Faulty || slices.Contains(failover.Outs(p.Choice.Out), other.Name) {
 			continue
 		}
 		step(other.Name, "", "replicate from "+m.Address)
 	}
+	stepsOut(step, p.Choice.Out)
 	p.Plan = append(p.Plan, verifying(p.Group, winner.Name))
+}
+
+// stepsOut are that members stay out.
+func stepsOut(step func(where, why string, what ...string), list []failover.Out) {
+	for _, o := range list {
+		step(o.Name, "it cannot replicate from the new one: "+o.Why, "stay out, as FAULTY, and take no writes")
+	}
 }
 
 // verifying is the step that verifies a promotion.
@@ -226,12 +244,12 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 		if p, err = c.plan(ctx, r.g, r.targets, r.access, a); err != nil {
 			return err
 		}
-		j.Kind, j.Old, j.New = failover.Switchover, p.Old, p.Choice.Winner
+		j.Kind, j.Old, j.New, j.Out = failover.Switchover, p.Old, p.Choice.Winner, p.Choice.Out
 		j.Before, j.Known, j.Events = before(p.topology), KnownOf(r.g, p.topology, p.Old), p.Events
 		return nil
 	}, func(ctx context.Context, r *run) error {
 		r.cautions(p.Choice)
-		r.toWait(p.topology, p.Choice.Winner)
+		r.toWait(p.topology, p.Choice.Winner, failover.Outs(p.Choice.Out)...)
 		return r.switchover(ctx)
 	})
 }
@@ -329,6 +347,14 @@ func (r *run) switchover(ctx context.Context) error {
 		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	n := r.nodes[r.j.New]
+	if err := r.catchUp(ctx, old, n); err != nil {
+		bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
+		defer stop()
+		if herr := r.holds(bctx); herr != nil { // who has the lease takes it back
+			return errors.Join(err, herr)
+		}
+		return r.finish(bctx, failover.Undone, errors.Join(err, r.delayAgain(bctx)))
+	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return untouched(r.finish(ctx, failover.Undone, err))
 	}
@@ -471,7 +497,7 @@ func (r *run) undo(ctx context.Context) error {
 	}
 	if n != nil {
 		i := r.g.Find(r.j.Old)
-		return r.follow(ctx, n, r.g.Members[i].Address)
+		return errors.Join(r.follow(ctx, n, r.g.Members[i].Address), r.delayAgain(ctx))
 	}
 	return nil
 }

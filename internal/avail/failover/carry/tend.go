@@ -18,11 +18,12 @@ import (
 
 // chore is something that a group needs.
 type chore struct {
-	member string
-	what   string // adopt, open, shut, quarantine, rejoin, follow, back, acknowledge, vouch, raise
-	errant mysql.Errant
-	node   *topology.Node
-	all    *topology.Topology // where it was seen
+	member  string
+	what    string // adopt, open, shut, quarantine, older, rejoin, follow, back, acknowledge, vouch, raise
+	errant  mysql.Errant
+	node    *topology.Node
+	primary *topology.Node     // of returns
+	all     *topology.Topology // where it was seen
 }
 
 // Tend looks after a group whose primary lives: the primary takes writes and nobody else; members that came back are compared with it, and replicate from it, or stay
@@ -168,13 +169,18 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 		errant = foreign(n, primary)
 	}
 	one := func(what string) []chore {
-		return []chore{{member: m.Name, what: what, errant: errant, node: n}}
+		return []chore{{member: m.Name, what: what, errant: errant, node: n, primary: primary}}
 	}
+	older := mysql.Of(n.Server).CannotFollow(mysql.Of(primary.Server))
 	switch {
 	case !errant.Empty() && m.Status == group.Faulty && m.Errant == errant.String():
 		return nil // it is told
 	case !errant.Empty():
 		return one("quarantine")
+	case older != "" && m.Status == group.Faulty:
+		return nil
+	case older != "" && !follows:
+		return one("older")
 	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "":
 		return one("rejoin")
 	case m.Status == group.Faulty:
@@ -275,6 +281,9 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 			return text, err
 		}
 		return text, errors.Join(err, r.amend(ctx, ch))
+	case "older":
+		why := "it cannot replicate from the primary: " + mysql.Of(ch.node.Server).CannotFollow(mysql.Of(ch.primary.Server))
+		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, why), r.keepOut(ctx, ch.member, why, now)
 	case "rejoin":
 		replaced := r.replaced(ch.member)
 		if err := r.point(ctx, ch.member); err != nil {
@@ -298,6 +307,21 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		})
 	}
 	return "", nil
+}
+
+// keepOut makes a member FAULTY.
+func (r *run) keepOut(ctx context.Context, member, why string, now time.Time) error {
+	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if !r.mine(g) {
+			return ErrLost
+		}
+		g.KeepOut(member, why, now)
+		return nil
+	})
+	if err == nil {
+		r.g = g
+	}
+	return err
 }
 
 // replaced reports whether a member is out since a failover replaced it.

@@ -125,7 +125,7 @@ func newDemote(s screen.Streams) *cobra.Command {
 	c := &command{}
 	yes := false
 	cmd := &cobra.Command{Use: "demote GROUP", Short: "Let the primary take no more writes, and the group have none", Args: cobra.ExactArgs(1),
-		Long:    "The primary becomes SECONDARY, and nobody takes writes until a member is promoted. risso serve does not fail such\na group over.\n\n" + fault.Help,
+		Long:    "The primary becomes SECONDARY, and nobody takes writes until a member is promoted. risso serve does not fail such\na group over. It is refused where nobody else could be promoted then; risso group promote GROUP MEMBER\nmakes any of them the primary, also the one that was it.\n\n" + fault.Help,
 		Example: "  risso group demote shop --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
