@@ -89,7 +89,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.out(old.Name, "it cannot replicate from "+next.Name)
-	if did, _, err := c.Tend(t.Context(), "g", true); err != nil || len(did) > 0 {
+	if did, _, err := c.Tend(t.Context(), "g", Tends); err != nil || len(did) > 0 {
 		t.Errorf("looked after: %v, %v", did, err)
 	}
 	n := sandboxtest.Connect(t, old)
