@@ -188,10 +188,10 @@ func TestTakeOver(t *testing.T) {
 			}
 			u.tended()
 			u.events(third)
-			u.closes(third)
 			if several {
 				u.raised(third, count)
 			}
+			u.closes(third)
 		})
 	}
 }
