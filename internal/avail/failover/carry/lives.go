@@ -28,8 +28,9 @@ func (c *Carrier) lives(ctx context.Context, g *group.Group, t *topology.Topolog
 	var mu sync.Mutex
 	var hear []string
 	var names []string
-	for _, m := range g.Members {
-		if j := t.Find(m.Name); m.Name != old && j >= 0 && t.Nodes[j].Seen && len(t.Nodes[j].Channels) == 1 && t.Nodes[j].Channels[0].Receiving() {
+	at := g.Members[g.Find(old)].Address
+	for _, m := range g.Members { // one below another member hears from that one
+		if j := t.Find(m.Name); m.Name != old && j >= 0 && t.Nodes[j].Seen && followsNode(&t.Nodes[j], at, &t.Nodes[i]) && t.Nodes[j].Channels[0].Receiving() {
 			names = append(names, m.Name)
 		}
 	}
