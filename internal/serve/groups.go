@@ -67,6 +67,64 @@ func unwatched(ctx context.Context, room *keep.Room, servers []config.Watched) (
 	return more, len(list), nil
 }
 
+// left are the servers that are watched as members of groups, and are none any more.
+func left(ctx context.Context, room *keep.Room, servers []config.Watched) (gone []config.Watched, err error) {
+	list, err := room.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	is := map[string]bool{}
+	for _, g := range list {
+		for _, m := range g.Members {
+			is[m.Address] = true
+		}
+	}
+	none := func(s config.Watched) bool { return s.Joined && !is[s.Target.Address()] }
+	if !slices.ContainsFunc(servers, none) {
+		return nil, nil
+	}
+	for _, g := range list { // Risso may reach one by another address than the members do
+		access, err := room.Access(ctx, g.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range g.Members {
+			if t, err := access.Target(m.Name); err == nil {
+				is[t.Address()] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(servers), func(s config.Watched) bool { return !none(s) }), nil
+}
+
+// leave ends watching a server, and what was found of it.
+func (w *watch) leave(s config.Watched) {
+	id := s.Instance.ID
+	w.listed.Lock()
+	w.list = slices.DeleteFunc(slices.Clone(w.list), func(o config.Watched) bool { return o.Instance.ID == id })
+	w.listed.Unlock()
+	if end, ok := w.ends.LoadAndDelete(id); ok {
+		end.(func())()
+	}
+	w.board.Remove(id)
+	w.keepers.Delete(id)
+	w.moments.Leave(id)
+	delete(w.held, id)
+	delete(w.turned, id)
+	w.Event(fleet.Event{Time: time.Now(), Instance: id, Kind: fleet.EventObserver, Text: s.Instance.Name + " is watched no more: it has left its group " + s.Instance.Group})
+	w.enqueue(func(ctx context.Context, facts *state.Store) error {
+		open, err := facts.Findings(ctx, state.FindingQuery{Instances: []string{id}, Open: true, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		look := state.Look{Instance: id, At: time.Now(), Unseen: map[string]bool{}}
+		for _, r := range open {
+			look.Unseen[state.FindingKey(r.First)] = true
+		}
+		return w.keepFindings(ctx, facts, look)
+	})
+}
+
 func watches(list []config.Watched, address string) bool {
 	return slices.ContainsFunc(list, func(w config.Watched) bool { return w.Target.Address() == address })
 }
@@ -74,7 +132,7 @@ func watches(list []config.Watched, address string) bool {
 // newcomersLook is how often groups are looked at for members that are not watched yet.
 const newcomersLook = time.Second
 
-// newcomers begins to watch servers that join groups, by whichever controller, while risso serve runs.
+// newcomers begins to watch servers that join groups, by whichever controller, while risso serve runs, and ends to watch those that leave theirs.
 type newcomers struct {
 	w     *watch
 	room  *keep.Room
@@ -85,9 +143,16 @@ func (w *watch) newcomers(facts *state.Store, begin func(ctx context.Context, s 
 	return newcomers{w, &keep.Room{Docs: facts}, begin}
 }
 
-// Run looks until ctx ends. Those that leave their group are watched until the next start.
+// Run looks until ctx ends.
 func (n newcomers) Run(ctx context.Context) {
 	for delay.For(ctx, newcomersLook) == nil {
+		gone, err := left(ctx, n.room, n.w.servers())
+		if err != nil {
+			continue
+		}
+		for _, s := range gone {
+			n.w.leave(s)
+		}
 		servers := n.w.servers()
 		more, _, err := unwatched(ctx, n.room, servers)
 		if err != nil {
@@ -121,7 +186,7 @@ func member(list []config.Watched, group, name string, t mysql.Target) config.Wa
 	if slices.ContainsFunc(list, func(w config.Watched) bool { return w.Instance.ID == fleet.Slug(name) }) {
 		name = group + "-" + name
 	}
-	return config.Watched{Instance: fleet.Instance{ID: fleet.Slug(name), Name: name, Kind: fleet.KindServer, Address: t.Address(), Group: group}, Target: t}
+	return config.Watched{Instance: fleet.Instance{ID: fleet.Slug(name), Name: name, Kind: fleet.KindServer, Address: t.Address(), Group: group}, Target: t, Joined: true}
 }
 
 // groupFound tells what is wrong with groups: of the server that is the primary, by its address, and of no other.
@@ -129,7 +194,7 @@ func (w *watch) groupFound(address, group string, findings []fleet.Finding) {
 	for _, s := range w.servers() {
 		if s.Target.Address() == address {
 			w.board.Note(s.Instance.ID, "group "+group, findings)
-		} else if s.Instance.Group == group {
+		} else {
 			w.board.Note(s.Instance.ID, "group "+group, nil)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,6 +99,13 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 	s.list = append(s.list, c)
 	s.mu.Unlock()
 	group.Go(ctx, c)
+}
+
+// leave forgets the sources of a server that is not watched any more.
+func (s *statements) leave(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(c history.Source) bool { return c.Status().Instance == id })
 }
 
 // begin reports what there is to report about the store, and keeps it small while ctx lasts.

@@ -66,6 +66,8 @@ type watch struct {
 
 	traffic sync.Map // *mysql.Traffic of all sessions to a server, by instance
 
+	ends sync.Map // by instance: a func() that ends watching one that is watched as a member of a group
+
 	listed sync.Mutex
 	list   []config.Watched // servers that are watched, also those that came later
 }
@@ -373,11 +375,18 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 		if h != nil && s.Target.Local() {
 			s.Instance.HostID = hostID
 		}
-		traffic := w.trafficOf(s.Instance.ID)
-		if err := w.watchServer(ctx, &group, s, i, traffic, h, numbers, facts); err != nil {
+		traffic, own := w.trafficOf(s.Instance.ID), &group
+		if s.Joined {
+			var end context.CancelFunc
+			own = new(collect.Group)
+			ctx, end = context.WithCancel(ctx)
+			w.ends.Store(s.Instance.ID, func() { end(); own.Wait(); rows.leave(s.Instance.ID) })
+			defer group.Go(ctx, awaited{own})
+		}
+		if err := w.watchServer(ctx, own, s, i, traffic, h, numbers, facts); err != nil {
 			return err
 		}
-		rows.follow(ctx, &group, w, s, traffic, i, set)
+		rows.follow(ctx, own, w, s, traffic, i, set)
 		return nil
 	}
 	for i, s := range set.Servers {
@@ -468,6 +477,12 @@ func (c closing) Run(ctx context.Context) {
 	defer c.w.Close()
 	c.run.Run(ctx)
 }
+
+// awaited lets a group of collectors be waited for by another one.
+type awaited struct{ own *collect.Group }
+
+// Run waits until they have ended.
+func (a awaited) Run(context.Context) { a.own.Wait() }
 
 // seriesSink writes ticks into the store of numbers.
 type seriesSink struct {

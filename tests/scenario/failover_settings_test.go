@@ -172,6 +172,70 @@ func TestGroupSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "it is failed over", func() bool { _, p := q.members(); return p != two && q.open(p) })
+	q.left(s, two)
+}
+
+// left takes a dead member out of the group, and removes the group when another one is dead, too: nothing is told of what nobody watches any more. A new group is watched.
+func (q *squad) left(s *risso, dead *sandbox.Node) {
+	q.Helper()
+	open := func(nodes ...*sandbox.Node) (ids []string) {
+		for _, n := range nodes {
+			for _, f := range s.findings(q.T, n.Name) {
+				if f.Ended.IsZero() {
+					ids = append(ids, n.Name+" "+f.First.ID)
+				}
+			}
+		}
+		return ids
+	}
+	told := func(n *sandbox.Node) bool {
+		out, said, _ := runRisso(q.T, nil, "check", "--all", "--url", s.base)
+		return strings.Contains(out+said, n.Name)
+	}
+	await(q.T, "the dead member rings", func() bool { return slices.Contains(open(dead), dead.Name+" server.down") && told(dead) })
+	mustCommand(q.T, "group", "remove", "g", dead.Name, "--data", q.data)
+	await(q.T, "it rings no more", func() bool { return len(open(dead)) == 0 && !told(dead) })
+
+	var a struct {
+		Incidents []struct {
+			Open bool
+			Cut  string
+		}
+	}
+	await(q.T, "an incident of it is over", func() bool {
+		s.get(q.T, "/api/incidents", url.Values{"instance": {dead.Name}}, &a)
+		return len(a.Incidents) > 0 && !a.Incidents[0].Open
+	})
+	if a.Incidents[0].Cut != "the server was not watched any more" {
+		q.Errorf("the incident of a server that left: %+v", a.Incidents[0])
+	}
+
+	_, p := q.members()
+	last := q.others(p)[0]
+	if last == dead {
+		last = q.others(p)[1]
+	}
+	if err := last.Kill(syscall.SIGKILL); err != nil {
+		q.Fatal(err)
+	}
+	await(q.T, "nobody could follow", func() bool { return slices.Contains(open(p), p.Name+" failover.unready") && slices.Contains(open(last), last.Name+" server.down") })
+	mustCommand(q.T, "group", "remove", "g", "--data", q.data)
+	await(q.T, "nothing rings", func() bool { return len(open(p, last)) == 0 && !told(p) && !told(last) })
+
+	for _, n := range []*sandbox.Node{dead, last} {
+		<-n.Ended()
+		if err := n.Start(q.Context()); err != nil {
+			q.Fatal(err)
+		}
+	}
+	await(q.T, "it replicates again", func() bool {
+		code, _ := command(q.T, "group", "create", "h", "--data", q.data, "--dsn", p.Name+"="+q.dsn(p), "--dsn", last.Name+"="+q.dsn(last))
+		return code == 0
+	})
+	if err := last.Kill(syscall.SIGKILL); err != nil {
+		q.Fatal(err)
+	}
+	await(q.T, "a member of another group rings", func() bool { return slices.Contains(open(last), last.Name+" server.down") && told(last) })
 }
 
 // leftAlone deactivates the group: whatever becomes of its primary, clients are told to go there, and nothing is changed.

@@ -166,6 +166,7 @@ type Watched struct {
 	Statements string            // where its statements are read; empty: as everywhere
 	Labels     map[string]string // of its series in PromQL
 	Protect    *Protection       // nil: it is not
+	Joined     bool              // it is watched as a member of a group, and as long as it is one
 }
 
 // WatchedAs is the server that is watched under an instance's ID; false: there is none.

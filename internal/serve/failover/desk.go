@@ -4,6 +4,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -79,6 +80,9 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 }
 
+// errGone ends the watcher of a group that was removed.
+var errGone = errors.New("the group is gone")
+
 // follow lets each group have its watcher, with what it is now.
 func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Group) {
 	seen := map[string]bool{}
@@ -87,7 +91,7 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 		seen[g.Name] = true
 		w := d.run[g.Name]
 		if w == nil {
-			wctx, cancel := context.WithCancel(ctx)
+			wctx, cancel := context.WithCancelCause(ctx)
 			w = newWatcher(d, g, cancel)
 			d.mu.Lock()
 			d.run[g.Name] = w
@@ -99,7 +103,7 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 	}
 	for name, w := range d.run {
 		if !seen[name] {
-			w.cancel()
+			w.cancel(errGone)
 			d.mu.Lock()
 			delete(d.run, name)
 			d.mu.Unlock()

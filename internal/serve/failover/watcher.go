@@ -23,7 +23,7 @@ import (
 // watcher watches one group.
 type watcher struct {
 	d      *Desk
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	fresh  chan *group.Group
 	looks  chan seen
 	work   chan result       // of what was done in the background
@@ -72,7 +72,7 @@ type result struct {
 	tell func()
 }
 
-func newWatcher(d *Desk, g *group.Group, cancel context.CancelFunc) *watcher {
+func newWatcher(d *Desk, g *group.Group, cancel context.CancelCauseFunc) *watcher {
 	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now()}
 }
@@ -105,6 +105,9 @@ func (w *watcher) watch(ctx context.Context) {
 			if w.filling != nil {
 				w.filling.stop(context.Cause(ctx))
 				<-w.filled
+			}
+			if errors.Is(context.Cause(ctx), errGone) && w.d.Found != nil { // nothing is wrong with it any more
+				w.d.Found("", w.g.Name, nil)
 			}
 			return
 		case g := <-w.fresh:

@@ -88,6 +88,21 @@ func (d *Desk) follow(ctx context.Context, n noted) {
 	}
 }
 
+// leave ends the capture of a server that is not watched any more.
+func (d *Desk) leave(ctx context.Context, n noted) {
+	c := n.s.capture
+	if c == nil {
+		return
+	}
+	i := &c.file.Incident
+	if i.Ended.IsZero() {
+		i.Cut = "the server was not watched any more"
+		i.Ended = n.left
+	}
+	i.Open, n.s.capture = false, nil
+	d.save(ctx, c)
+}
+
 // calmFor is how many seconds a stall has been over when the detector says so.
 func (c *capture) calmFor(n noted) int64 {
 	if n.stall.Ended {

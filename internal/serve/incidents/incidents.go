@@ -78,6 +78,7 @@ type noted struct {
 	quiet    bool           // nothing critical holds
 	severity fleet.Severity // of the stall
 	engine   string
+	left     time.Time // not zero: there are no more moments, as the server is not watched any more
 }
 
 // New makes a desk, and takes up the incidents that were open when Risso ended.
@@ -118,6 +119,19 @@ func (d *Desk) stream(id string) *stream {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.streams[id]
+}
+
+// Leave ends what is captured of a server that is not watched any more. Its collector has ended before.
+func (d *Desk) Leave(id string) {
+	s := d.stream(id)
+	if s == nil {
+		return
+	}
+	s.asking = map[string]bool{}
+	select {
+	case d.queue <- noted{s: s, left: time.Now()}:
+	default: // the next start ends it
+	}
 }
 
 // Observe takes what a collector read in a second and what the rules say of it; it does not block. It returns the moment; nil: the instance is no
@@ -196,6 +210,10 @@ func (d *Desk) end(ctx context.Context) error {
 
 // take writes a moment, and goes on with what is captured.
 func (d *Desk) take(ctx context.Context, n noted) {
+	if !n.left.IsZero() {
+		d.leave(ctx, n)
+		return
+	}
 	err := n.s.ring.Append(n.m.Tick, func(fresh bool) []byte { return n.s.writer.Append(n.m, fresh) })
 	if err != nil && !errors.Is(err, ring.ErrOld) && !d.bad.Swap(true) {
 		d.opts.Event(fleet.Event{Time: time.Now(), Instance: n.s.instance.ID, Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Subject: "moments", Text: "moments cannot be kept: " + err.Error()})

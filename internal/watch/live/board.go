@@ -105,6 +105,14 @@ func (b *Board) Add(i fleet.Instance) {
 	}
 }
 
+// Remove takes an instance off the board. Its collector has ended before.
+func (b *Board) Remove(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.entries, id)
+	b.order = slices.DeleteFunc(b.order, func(o string) bool { return o == id })
+}
+
 // Regroup puts an instance into another group, whatever group its collector knows.
 func (b *Board) Regroup(id, group string) {
 	e := b.entry(id)

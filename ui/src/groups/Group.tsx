@@ -90,7 +90,7 @@ function Policy({ s, automatic, now, wants }: { s: GroupStanding; automatic: boo
       <ul class="g-policy">{policyWords(g.policy, g.active, automatic, g.failed, now).map((w) => <li key={w}>{w}</li>)}</ul>
       <p class="g-acts">
         <button disabled={barred} title={why} onClick={() => wants({ do: 'policy', group: g.name, automatic: !g.policy.automatic })}>{g.policy.automatic ? 'Fail over by hand only…' : 'Fail over automatically…'}</button>
-        <button disabled={barred} title={why} onClick={() => wants({ do: 'policy', group: g.name, active: !g.active })}>{g.active ? 'Leave it alone…' : 'Watch it…'}</button>
+        <button disabled={barred} title={why} onClick={() => wants({ do: 'policy', group: g.name, active: !g.active })}>{g.active ? 'Leave it alone…' : 'Look after it…'}</button>
       </p>
     </section>
   );

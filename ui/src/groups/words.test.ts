@@ -26,7 +26,7 @@ describe('what is going on in a group', () => {
     ['under way', standing({ group: { lease: { holder: 'serve/a/1', epoch: 7, until: '2026-11-29T00:10:20Z' } }, change: change({ stage: 'draining', ended: undefined }) }), true, 'critical', /^A failover from db1 to db2 is under way: the new primary applies/],
     ['cut off', standing({ change: change({ kind: 'switchover', stage: 'stopping', ended: undefined }) }), true, 'warning', /^A switchover was cut off/],
     ['no primary', standing({ group: { members: [member('db1', 'SECONDARY')] } }), true, 'critical', /has no primary/],
-    ['left alone', standing({ group: { active: false }, seen: null }), true, 'warning', /left alone.*db1 is the primary/],
+    ['left alone', standing({ group: { active: false }, seen: null }), true, 'warning', /left alone.*clients stay with db1, the primary/],
     ['closed', standing({ seen: { members: [look('db1', { channels: 0 })] } }), true, 'critical', /takes no writes \(read-only\)/],
     ['out', standing({ group: { members: [member('db1', 'PRIMARY'), member('db2', 'FAULTY'), member('db3', 'FAULTY')] } }), true, 'warning', /db2 and db3 are out/],
     ['a replica that stopped', standing({ seen: { members: [primaryLook, look('db2', { applies: false }), look('db3')] } }), true, 'warning', /db2 does not replicate/],

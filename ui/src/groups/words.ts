@@ -30,7 +30,7 @@ export function groupSaid(s: GroupStanding, automatic: boolean, now: number): Sa
     const c = s.change;
     return { tone: c.kind === 'failover' ? 'critical' : 'warning', text: `A ${c.kind} ${c.old ? `from ${c.old} ` : ''}${c.new ? `to ${c.new} ` : ''}is under way: ${STAGES[c.stage]}.` };
   }
-  if (!g.active) return { tone: 'warning', text: `It is left alone: nobody watches it, no client is told where to go${p ? `; ${p.name} is the primary` : ''}.` };
+  if (!g.active) return { tone: 'warning', text: `It is left alone: nobody looks after it${p ? `; clients stay with ${p.name}, the primary, whatever becomes of it` : ''}.` };
   if (!p) return { tone: 'critical', text: 'It has no primary: nobody takes writes.' };
   const primary = seenOf(s, p.name);
   switch (seen?.state) {
@@ -147,7 +147,7 @@ export function barredAs(f: GroupForecast | null, name: string): string {
 /** The policy, one line for each part. */
 export function policyWords(p: GroupPolicy, active: boolean, automatic: boolean, failed: string | undefined, now: number): string[] {
   const out: string[] = [];
-  if (!active) out.push('left alone: not watched, not failed over');
+  if (!active) out.push('left alone: nothing is changed, it is not failed over');
   else if (!p.automatic) out.push('failed over by hand only');
   else if (!automatic) out.push('failed over by hand only: risso serve runs without --failover auto');
   else {
