@@ -6,6 +6,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // TestFindings holds what rings of a group: a dead primary that nobody replaces, nobody who could follow, members that are out.
@@ -14,7 +15,7 @@ func TestFindings(t *testing.T) {
 	out := &group.Group{Name: "shop", Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Faulty, Fault: "it died"}}}
 	ready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b"}}}
 	unready := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Refused: []failover.Refusal{failover.NewRefusal("nobody", "", "b: it does not apply")}}}}
-	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop", Blocks: true}}}}
+	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{Trouble: fleet.Trouble{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop"}, Blocks: true}}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group

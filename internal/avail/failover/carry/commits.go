@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -22,10 +23,8 @@ import (
 
 // Lack is what is wrong with how commits of a primary wait for replicas.
 type Lack struct {
-	What   string `json:"what"`
-	Why    string `json:"why"`
-	Remedy string `json:"remedy"`
-	Blocks bool   `json:"blocks"` // commits wait for good; else they can be acknowledged without a replica
+	fleet.Trouble
+	Blocks bool `json:"blocks"` // commits wait for good; else they can be acknowledged without a replica
 }
 
 // Words are one line.
@@ -50,7 +49,7 @@ func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
 		prepare = "risso semisync status --dsn says what to do"
 	}
 	add := func(blocks bool, remedy, what, why string, args ...any) {
-		list = append(list, Lack{What: what, Why: fmt.Sprintf(why, args...), Remedy: remedy, Blocks: blocks})
+		list = append(list, Lack{fleet.Trouble{What: what, Why: fmt.Sprintf(why, args...), Remedy: remedy}, blocks})
 	}
 	need := max(1, s.WaitFor)
 	hang := "commits of " + n.Name + " hang"
