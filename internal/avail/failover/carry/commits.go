@@ -30,8 +30,11 @@ type Lack struct {
 // Words are one line.
 func (l Lack) Words() string { return l.What + ": " + l.Why + " (" + l.Remedy + ")" }
 
-// longWait is how long a commit waits, though enough replicas acknowledge, before that is told, and before the primary is told what they have.
-const longWait = 2 * time.Second
+// longWait is how long a commit waits, though enough replicas acknowledge, before the primary is told what they have, and missed before that is said.
+const (
+	longWait = 2 * time.Second
+	missed   = 10 * time.Second
+)
 
 // lacks says what is wrong with how commits of the primary wait. It is pure.
 func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
@@ -56,7 +59,7 @@ func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
 	switch {
 	case s.SourceActive && s.Replicas < need && s.WaitNobody:
 		add(true, prepare, hang, "%s, and %d needed%s", digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"), need, silentMembers(g, t, n))
-	case s.SourceActive && s.WaitSessions > 0 && s.Waited >= longWait:
+	case s.SourceActive && s.WaitSessions > 0 && s.Waited >= missed:
 		add(true, prepare, hang, "one waits for %s for an acknowledgement, though %s: of what replicas received before they acknowledged none comes", digits.Span(s.Waited), digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"))
 	}
 	if !g.Policy.SemiSync || !n.Writes.Open() {
@@ -208,8 +211,8 @@ func (r *run) vouch(ctx context.Context, ch chore) (string, error) {
 	if a := r.access.Replication; a.User != "" {
 		target = target.WithAccount(a.User, a.Password)
 	}
-	waited, err := turn.Vouch(ctx, target, n.c, r.places, r.Limits.Stop)
-	if err != nil || !waited {
+	told, err := turn.Vouch(ctx, target, n.c, r.places, r.Limits.Stop)
+	if err != nil || !told {
 		return "", err
 	}
 	return fmt.Sprintf("commits of %s, the primary of %s, waited for an acknowledgement of what replicas had received before they acknowledged: it was told that they have it", ch.member, r.g.Name), nil
