@@ -23,6 +23,7 @@ func TestFailoverAuto(t *testing.T) {
 		s := begin()
 		q.whole()
 
+		q.silenced(s)
 		if kind != "mariadb" { // whose commits wait for one replica only
 			q.waitsForTwo()
 		}
@@ -82,6 +83,31 @@ func TestFailoverAuto(t *testing.T) {
 	})
 }
 
+// silenced lets replicas be as after a restart with semi-sync off, while several write: all of that is acknowledged.
+func (q *squad) silenced(s *risso) {
+	q.Helper()
+	_, p := q.members()
+	for _, n := range q.others(p) {
+		if p.Program.Family == sandbox.FamilyMariaDB {
+			execSQL(q.T, n, "SET GLOBAL rpl_semi_sync_slave_enabled = OFF; STOP SLAVE IO_THREAD; START SLAVE IO_THREAD")
+		} else {
+			execSQL(q.T, n, "SET GLOBAL rpl_semi_sync_replica_enabled = OFF; STOP REPLICA IO_THREAD; START REPLICA IO_THREAD")
+		}
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		db := q.app(p)
+		all.Go(func() {
+			if err := q.write(db, patience); err != nil {
+				q.Errorf("a write while nobody acknowledged: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	await(q.T, "it is told that members acknowledge again", func() bool { return q.heard(s, "acknowledges again") >= 2 })
+	q.whole()
+}
+
 // waitsForTwo switches over while a commit waits for one replica more than there are: it does not hang, and what nobody was told of is not lost silently.
 func (q *squad) waitsForTwo() {
 	q.Helper()
@@ -118,6 +144,9 @@ func (q *squad) waitsForTwo() {
 	if err := others[1].Start(ctx); err != nil {
 		q.Fatal(err)
 	}
+	await(q.T, "commits that wait for two replicas again, as there are two", func() bool {
+		return value(q.T, p, "SELECT @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count") == "2"
+	})
 	count(2)
 	// A replica that got a transaction by way of another one does not acknowledge that one: the next one does it for both.
 	await(q.T, "commits that two replicas acknowledge", func() bool { return q.write(q.app(p), 5*time.Second) == nil })

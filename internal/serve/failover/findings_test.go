@@ -20,9 +20,9 @@ func TestFindings(t *testing.T) {
 	cameUp, closed := ready, ready
 	cameUp.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "it came up so", Remedy: "risso group promote shop a"}, Opens: true}}
 	closed.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "somebody made it read-only", Remedy: "risso group promote shop a"}}}
-	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop", Blocks: true}}}}
 	nobodyReceives := failover.NewRefusal("not_receiving", "START REPLICA IO_THREAD on b", "no member receives from a")
 	deaf := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b", Deaf: &nobodyReceives}}}
+	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{Trouble: fleet.Trouble{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop"}, Blocks: true}}}}
 	for _, c := range []struct {
 		what string
 		g    *group.Group

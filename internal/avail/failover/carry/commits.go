@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -22,17 +23,18 @@ import (
 
 // Lack is what is wrong with how commits of a primary wait for replicas.
 type Lack struct {
-	What   string `json:"what"`
-	Why    string `json:"why"`
-	Remedy string `json:"remedy"`
-	Blocks bool   `json:"blocks"` // commits wait for good; else they can be acknowledged without a replica
+	fleet.Trouble
+	Blocks bool `json:"blocks"` // commits wait for good; else they can be acknowledged without a replica
 }
 
 // Words are one line.
 func (l Lack) Words() string { return l.What + ": " + l.Why + " (" + l.Remedy + ")" }
 
-// longWait is how long a commit waits, though enough replicas acknowledge, before that is told, and before the primary is told what they have.
-const longWait = 2 * time.Second
+// longWait is how long a commit waits, though enough replicas acknowledge, before the primary is told what they have, and missed before that is said.
+const (
+	longWait = 2 * time.Second
+	missed   = 10 * time.Second
+)
 
 // lacks says what is wrong with how commits of the primary wait. It is pure.
 func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
@@ -50,14 +52,14 @@ func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
 		prepare = "risso semisync status --dsn says what to do"
 	}
 	add := func(blocks bool, remedy, what, why string, args ...any) {
-		list = append(list, Lack{What: what, Why: fmt.Sprintf(why, args...), Remedy: remedy, Blocks: blocks})
+		list = append(list, Lack{fleet.Trouble{What: what, Why: fmt.Sprintf(why, args...), Remedy: remedy}, blocks})
 	}
 	need := max(1, s.WaitFor)
 	hang := "commits of " + n.Name + " hang"
 	switch {
 	case s.SourceActive && s.Replicas < need && s.WaitNobody:
 		add(true, prepare, hang, "%s, and %d needed%s", digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"), need, silentMembers(g, t, n))
-	case s.SourceActive && s.WaitSessions > 0 && s.Waited >= longWait:
+	case s.SourceActive && s.WaitSessions > 0 && s.Waited >= missed:
 		add(true, prepare, hang, "one waits for %s for an acknowledgement, though %s: of what replicas received before they acknowledged none comes", digits.Span(s.Waited), digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"))
 	}
 	if !g.Policy.SemiSync || !n.Writes.Open() {
@@ -209,8 +211,8 @@ func (r *run) vouch(ctx context.Context, ch chore) (string, error) {
 	if a := r.access.Replication; a.User != "" {
 		target = target.WithAccount(a.User, a.Password)
 	}
-	waited, err := turn.Vouch(ctx, target, n.c, r.places, r.Limits.Stop)
-	if err != nil || !waited {
+	told, err := turn.Vouch(ctx, target, n.c, r.places, r.Limits.Stop)
+	if err != nil || !told {
 		return "", err
 	}
 	return fmt.Sprintf("commits of %s, the primary of %s, waited for an acknowledgement of what replicas had received before they acknowledged: it was told that they have it", ch.member, r.g.Name), nil

@@ -53,6 +53,7 @@ func TestCommits(t *testing.T) {
 			}
 			s.over()
 			s.told("")
+			s.applies(u.box.Nodes[2])
 
 			s.silenced()
 			if s.root.Server.KeepsSettings() { // with it the next one to be the primary would not apply after a restart
@@ -88,6 +89,19 @@ func (s *semi) silenced() {
 		}, "a commit that waits")
 	}
 	await.Until(s, func() bool { return s.held() }, "commits that wait for long")
+}
+
+// applies lets commits of a replica wait for replicas that it does not have, as after a restart with both sides in its option file: it applies again.
+func (s *semi) applies(n *sandbox.Node) {
+	s.Helper()
+	s.sql(n, "SET GLOBAL "+s.source+"_enabled = ON")
+	if !s.write(s.first, 10*time.Second) {
+		s.Fatal("a write is not acknowledged")
+	}
+	if did := s.tend(); !strings.Contains(did, n.Name+", which replicates in g, applies without waiting") {
+		s.Errorf("it waits: %s", did)
+	}
+	s.arrived(n)
 }
 
 // held reports whether a commit waits for longer than one does that is acknowledged.

@@ -24,11 +24,20 @@ var ErrWait = errors.New("commits wait for an acknowledgement, and it does not c
 
 // Vouch tells a primary whose commits wait what its replicas have received, and waits until one of them goes on; c is connected to it, and places says how far they
 // are. What a replica received before it acknowledged, it does not acknowledge later, on either flavour: a commit that waits for that waits until a later one is
-// acknowledged, and for good where several do, as no further one is logged then. It reports whether a commit waited.
-func Vouch(ctx context.Context, primary mysql.Target, c *mysql.Conn, places func(context.Context) ([]Place, error), limit time.Duration) (waited bool, err error) {
+// acknowledged, and for good where several do, as no further one is logged then. It reports whether it told it: no commit went on by itself.
+func Vouch(ctx context.Context, primary mysql.Target, c *mysql.Conn, places func(context.Context) ([]Place, error), limit time.Duration) (told bool, err error) {
 	before, err := read.SemiSyncNow(ctx, c)
 	if err != nil || !before.Source.InForce || before.Source.Waiting == 0 {
 		return false, err
+	}
+	for range 5 { // one that was long at work before it began to wait is acknowledged by itself
+		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
+			return false, err
+		}
+		now, err := read.SemiSyncNow(ctx, c)
+		if err != nil || goesOn(before.Source, now.Source) {
+			return false, err
+		}
 	}
 	for end := time.Now().Add(limit); ; {
 		list, err := places(ctx)
@@ -44,7 +53,7 @@ func Vouch(ctx context.Context, primary mysql.Target, c *mysql.Conn, places func
 		switch {
 		case err != nil:
 			return true, err
-		case now.Source.Waiting == 0 || now.Source.Yes > before.Source.Yes || !now.Source.InForce:
+		case goesOn(before.Source, now.Source):
 			return true, nil
 		case time.Now().After(end):
 			return true, ErrWait
@@ -53,6 +62,11 @@ func Vouch(ctx context.Context, primary mysql.Target, c *mysql.Conn, places func
 			return true, err
 		}
 	}
+}
+
+// goesOn reports whether a commit went on between two moments, or none waits.
+func goesOn(before, now read.SemiSyncSource) bool {
+	return now.Waiting == 0 || now.Yes > before.Yes || !now.InForce
 }
 
 // places asks the replicas how far they have received.
