@@ -158,7 +158,7 @@ func (f *Forecast) Unready() error {
 		return f.Refused()
 	}
 	if f.Choice.Deaf != nil {
-		return refused("failover of "+f.Group.Name, []failover.Refusal{*f.Choice.Deaf})
+		return fault.New(fault.Failed, f.Choice.Deaf.Remedy, fmt.Errorf("%s is not ready: %s", f.Group.Name, f.Choice.Deaf.Why))
 	}
 	return nil
 }
