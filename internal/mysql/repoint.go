@@ -122,13 +122,16 @@ func (s Server) ReplicaAdmin() string {
 func (s Server) CannotFollow(source Server) string {
 	const series = 100
 	switch {
-	case s.MariaDB() != source.MariaDB():
+	case s.NeverFollows(source):
 		return "MySQL and MariaDB have different GTIDs and events"
 	case s.Number/series < source.Number/series:
 		return "a replica must not be older than its source: " + s.Version + " below " + source.Version
 	}
 	return ""
 }
+
+// NeverFollows reports whether a server could not replicate from another in any version.
+func (s Server) NeverFollows(source Server) bool { return s.MariaDB() != source.MariaDB() }
 
 // GoneGTIDs is which transactions a server's binary logs no longer hold: gtid_purged of MySQL; of MariaDB those before its oldest log.
 func GoneGTIDs(ctx context.Context, c *Conn) (string, error) {

@@ -402,11 +402,12 @@ func (ch *chooser) pick() {
 		var words []string
 		remedy := ""
 		for _, c := range ch.c.Candidates {
-			for _, r := range c.Refused {
-				if words = append(words, c.Name+": "+r.Why); remedy == "" && r.Code == "version" {
-					remedy = r.Remedy
-				}
-				break
+			if len(c.Refused) == 0 {
+				continue
+			}
+			r := c.Refused[0]
+			if words = append(words, c.Name+": "+r.Why); remedy == "" && r.Code == "version" {
+				remedy = r.Remedy
 			}
 		}
 		refuse(&ch.c.Refused, "nobody", remedy, "nobody can follow%s", because(strings.Join(words, "; ")))

@@ -106,9 +106,10 @@ func Lives(kind string) bool {
 	return slices.Contains([]string{"login", "full", "privilege", "tls", "missing", "other", "usage", "other_server"}, kind)
 }
 
-// Heard takes what a replica says. One that was deaf when the primary fell silent knows no more than that it does not reach it now.
+// Heard takes what a replica says. One whose receiver stood in an error when the primary fell silent, and that only tries again since, goes on not to know; one that somebody started does
+// know.
 func (w *Watch) Heard(x Witness) {
-	if was := w.witnesses[x.Name]; was.Deaf != "" && x.Answers && x.Deaf == "" && !x.Connected && len(w.failing) > 0 {
+	if was := w.witnesses[x.Name]; was.Deaf != "" && was.Follows && x.Answers && x.Deaf == "" && !x.Connected && len(w.failing) > 0 {
 		x.Deaf = was.Deaf
 	}
 	w.witnesses[x.Name] = x

@@ -29,7 +29,9 @@ func TestBelief(t *testing.T) {
 			return list
 		}
 	}
-	deaf := func(w *failover.Witness) { w.Deaf = "its receiver is stopped" }
+	deaf := func(w *failover.Witness) { w.Follows, w.Deaf = false, "its receiver is stopped" }
+	denied := func(w *failover.Witness) { w.Deaf = "error 1045" }
+	started := func(w *failover.Witness) { w.Follows, w.Deaf = false, "started" }
 	for _, c := range []struct {
 		what string
 		kind string        // of each probe
@@ -54,6 +56,8 @@ func TestBelief(t *testing.T) {
 		}, failover.Unreachable},
 		{"one was stopped by somebody", "refused", 2 * time.Second, with(both(false, 0), func(w *failover.Witness) { w.Follows = false }), failover.Unreachable},
 		{"both were stopped by somebody", "refused", 9 * time.Second, with(with(both(false, 0), deaf), deaf), failover.Unreachable},
+		{"both had no account, and cannot connect since", "refused", 9 * time.Second, with(with(both(false, 0), denied), denied), failover.Unreachable},
+		{"both were stopped, and somebody started them", "refused", 9 * time.Second, with(with(both(false, 0), started), started), failover.Dead},
 		{"one of them was deaf", "refused", 9 * time.Second, with(both(false, 0), deaf), failover.Unreachable},
 		{"their words are old", "refused", 2 * time.Second, func(at time.Time) []failover.Witness { return both(false, 0)(at.Add(-3 * time.Second)) }, failover.Unreachable},
 		{"nobody can say", "refused", 9 * time.Second, func(time.Time) []failover.Witness { return nil }, failover.Unreachable},
@@ -76,8 +80,8 @@ func TestBelief(t *testing.T) {
 		}
 		for _, x := range c.says(at) {
 			w.Heard(x)
-			if x.Deaf != "" { // its error is another one since it tried again
-				x.Deaf = ""
+			if x.Deaf == "error 1045" || x.Deaf == "started" { // its error is another one since it tried again
+				x.Follows, x.Deaf = true, ""
 				w.Heard(x)
 			}
 		}

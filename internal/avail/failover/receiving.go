@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -16,7 +17,7 @@ func Deaf(ch fleet.Channel) string {
 	case ch.IORunning == "No" && ch.IO.Text == "":
 		return "its receiver is stopped"
 	case ch.IO.Text != "" && (ch.IORunning == "No" || !mysql.AboutTheWay(ch.IO.Number)):
-		return "its receiver has error: " + ch.IO.Words()
+		return "its receiver has " + cmp.Or(ch.IO.Words(), "an error")
 	}
 	return ""
 }

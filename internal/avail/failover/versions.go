@@ -11,7 +11,7 @@ import (
 // Out is a member that cannot replicate from a new primary, and stays out.
 type Out struct {
 	Name string `json:"name"`
-	Why  string `json:"why"`
+	fleet.Trouble
 }
 
 // versions looks at members from which others could not replicate. There is no way back from a newer version: a person names it, and the older ones stay out. So it is for
@@ -25,8 +25,8 @@ func (ch *chooser) versions() {
 		source, other := ch.Topology.Nodes[c.node].Server, false
 		look := func(name string, s fleet.Server) {
 			if why := mysql.Of(s).CannotFollow(mysql.Of(source)); why != "" {
-				c.out = append(c.out, Out{name, why})
-				other = other || s.MariaDB() != source.MariaDB()
+				c.out = append(c.out, Out{name, fleet.Trouble{What: "stays out", Why: why}})
+				other = other || mysql.Of(s).NeverFollows(mysql.Of(source))
 			}
 		}
 		if ch.old == nil && ch.Known.Server.Number > 0 && ch.Group.Find(ch.Old) >= 0 {

@@ -59,7 +59,7 @@ func (w *watcher) awaits(ctx context.Context, now time.Time) bool {
 	}
 	until := w.absent.since.Add(w.d.patience.Absent)
 	if !now.Before(until) {
-		w.once(fmt.Sprint("absent too long ", w.primary, w.belief.Since), fleet.SeverityCritical, fmt.Sprintf("%s is failed over without those that did not come back: %s", w.g.Name, words))
+		w.once(fmt.Sprint("absent too long ", w.primary, w.belief.Since), fleet.SeverityCritical, fmt.Sprintf("%s: it is not waited any longer for those that did not come back: %s", w.g.Name, words))
 		return w.waiting("")
 	}
 	words = fmt.Sprintf("%s; it is waited for them until %s", words, until.Format(time.TimeOnly))

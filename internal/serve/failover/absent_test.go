@@ -303,7 +303,7 @@ func TestPowerCut(t *testing.T) {
 	s.sql(stale, c.Server.StartReplica(""))
 	c.Close()
 	s.primary(stale, p.Name, other.Name, second.Name)
-	if r := s.receipt(); r.Verdict != failover.Lost || r.Count != 5 || !s.said("is failed over without those that did not come back") || time.Since(at) < patience.Absent {
+	if r := s.receipt(); r.Verdict != failover.Lost || r.Count != 5 || !s.said("it is not waited any longer for those that did not come back") || time.Since(at) < patience.Absent {
 		t.Errorf("after %s of two that are gone for good: %+v", time.Since(at), r)
 	}
 

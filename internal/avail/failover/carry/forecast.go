@@ -189,7 +189,7 @@ func (f *Forecast) Unwell() error {
 	case f.Choice.Winner == "":
 		return f.Refused()
 	case f.Choice.Deaf != nil:
-		return refused("failover of "+f.Group.Name, []failover.Refusal{*f.Choice.Deaf})
+		return fault.New(fault.Failed, f.Choice.Deaf.Remedy, fmt.Errorf("%s is not ready: %s", f.Group.Name, f.Choice.Deaf.Why))
 	case len(f.Commits) > 0:
 		worst := f.Commits[0]
 		return fault.New(fault.Failed, worst.Remedy, fmt.Errorf("%s: %s: %s", f.Group.Name, worst.What, worst.Why))
