@@ -24,9 +24,12 @@ func TestFailoverByHand(t *testing.T) {
 		// A step fails: it goes back, and no two take writes.
 		release := q.hold(one)
 		q.mustWrite(2)
-		code, said := command(t, "switchover", "--group", "g", "--data", q.data, "--to", one.Name, "--drain", "2s", "--yes")
+		code, said := command(t, "switchover", "--group", "g", "--data", q.data, "--to", one.Name, "--drain", "3s", "--yes")
 		if code == 0 || !strings.Contains(said, first.Name+" is the primary as before") {
 			t.Fatalf("a switchover to one that does not apply: exit code %d: %s", code, said)
+		}
+		if n := strings.Count(said, one.Name+": applies what it received, for 3 s at most"); n != 1 {
+			t.Errorf("it is said %d times that it applies: %s", n, said)
 		}
 		if _, p := q.members(); p != first || !q.open(first) || q.open(one) || q.open(two) {
 			t.Fatalf("it went back: the primary is %s, open %v %v %v", p.Name, q.open(first), q.open(one), q.open(two))
