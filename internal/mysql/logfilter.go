@@ -53,7 +53,8 @@ func (f LogFilter) Settings() string {
 
 // LogFilter asks what the server leaves out of its binary logs. Nothing is, where it writes none.
 func (c *Conn) LogFilter(ctx context.Context) (LogFilter, error) {
-	rows, err := c.Maps(ctx, c.Server.LogStatusStatement())
+	var rows []map[string]string
+	err := c.UnlessLogHeld(ctx, func() (err error) { rows, err = c.Maps(ctx, c.Server.LogStatusStatement()); return err })
 	if err != nil {
 		if ClassOf(err) == ClassPrivilege {
 			err = fleet.WithRemedy(err, c.Server.Grant(c.Server.LogsPrivilege()))

@@ -32,7 +32,11 @@ const encryptedHead = 512
 
 // Logs lists the binary logs of a server, the oldest first. There are none when log_bin is off: the error says so.
 func Logs(ctx context.Context, c *Conn) ([]Log, error) {
-	rows, err := c.Maps(ctx, "SHOW /* risso: which binary logs are there? */ BINARY LOGS")
+	var rows []map[string]string
+	err := c.UnlessLogHeld(ctx, func() (err error) {
+		rows, err = c.Maps(ctx, "SHOW /* risso: which binary logs are there? */ BINARY LOGS")
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the binary logs: %w", err)
 	}

@@ -136,7 +136,7 @@ func (r *Reader) readCompression(ctx context.Context, c *mysql.Conn) error {
 func (r *Reader) readBinlogs(ctx context.Context, c *mysql.Conn) error {
 	const source = "SHOW BINARY LOGS"
 	var size, files, last float64
-	err := askLog(ctx, c, func() error {
+	err := c.UnlessLogHeld(ctx, func() error {
 		return c.Query(ctx, "SHOW /* risso: size of the binary logs */ BINARY LOGS", func(row []sqldriver.Value) error {
 			n, _ := number(row[1])
 			size += n
@@ -145,7 +145,7 @@ func (r *Reader) readBinlogs(ctx context.Context, c *mysql.Conn) error {
 			return nil
 		})
 	})
-	if errors.Is(err, ErrLogHeld) {
+	if errors.Is(err, mysql.ErrLogHeld) {
 		return nil // until the next time
 	}
 	if err != nil {

@@ -154,7 +154,7 @@ type SourceMoment struct {
 // SourceNow reads how far the server's own binary log is. Of a MariaDB, Executed is what that log holds, as replicas get it.
 func SourceNow(ctx context.Context, c *mysql.Conn) (m SourceMoment, err error) {
 	var rows []map[string]string
-	err = askLog(ctx, c, func() (err error) { rows, err = c.Maps(ctx, c.Server.LogStatusStatement()); return err })
+	err = c.UnlessLogHeld(ctx, func() (err error) { rows, err = c.Maps(ctx, c.Server.LogStatusStatement()); return err })
 	if err != nil {
 		return m, lacking(c, err, c.Server.LogsPrivilege())
 	}

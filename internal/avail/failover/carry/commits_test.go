@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func (s *semi) held() bool {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return read.LogHeld(list)
+	return mysql.LogHeld(list)
 }
 
 func (s *semi) now() read.SemiSyncSource {
@@ -146,7 +147,15 @@ func (s *semi) asked() {
 			s.Fatal(err)
 		}
 	}
-	if n := s.sql(s.first, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%how far is the binary log%' AND id <> CONNECTION_ID()"); n != "0" {
+	_, filter := s.root.LogFilter(s.Context())
+	_, moment := read.SourceNow(s.Context(), s.root)
+	_, logs := mysql.Logs(s.Context(), s.root)
+	for _, err := range []error{filter, moment, logs} {
+		if !errors.Is(err, mysql.ErrLogHeld) {
+			s.Errorf("got %v, want %v", err, mysql.ErrLogHeld)
+		}
+	}
+	if n := s.sql(s.first, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SHOW%' AND (info LIKE '%MASTER STATUS' OR info LIKE '%BINARY LOG%') AND id <> CONNECTION_ID()"); n != "0" {
 		s.Errorf("%s sessions ask how far the binary log is, in vain", n)
 	}
 }

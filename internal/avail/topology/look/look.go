@@ -351,7 +351,7 @@ func (r *reader) log(ctx context.Context) error {
 		return nil
 	}
 	if r.held {
-		r.f.Unknown = append(r.f.Unknown, fleet.Trouble{What: "its binary log", Why: read.ErrLogHeld.Error()})
+		r.f.Unknown = append(r.f.Unknown, fleet.Trouble{What: "its binary log", Why: mysql.ErrLogHeld.Error()})
 		return nil
 	}
 	rows, err := r.c.Maps(ctx, r.c.Server.LogStatusStatement())
@@ -398,7 +398,7 @@ func (r *reader) sessions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.held = read.LogHeld(list)
+	r.held = mysql.LogHeld(list)
 	for _, row := range list {
 		state := row["State"]
 		seconds, _ := strconv.Atoi(row["Time"])

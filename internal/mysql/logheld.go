@@ -1,12 +1,10 @@
-package read
+package mysql
 
 import (
 	"context"
 	"errors"
 	"regexp"
 	"strconv"
-
-	"github.com/rissodb/risso/internal/mysql"
 )
 
 // ErrLogHeld says that the binary log was not asked for its place or size, as the answer would not come.
@@ -23,15 +21,15 @@ var logStatement = regexp.MustCompile(`(?is)^\s*SHOW\b.*\b(MASTER\s+STATUS|BINAR
 func LogHeld(list []map[string]string) bool {
 	for _, row := range list {
 		seconds, _ := strconv.Atoi(row["Time"])
-		if seconds >= heldAfter && (mysql.AwaitsReplica(row["State"]) || logStatement.MatchString(row["Info"])) {
+		if seconds >= heldAfter && (AwaitsReplica(row["State"]) || logStatement.MatchString(row["Info"])) {
 			return true
 		}
 	}
 	return false
 }
 
-// askLog reads the rows of a statement about the place or size of the binary log, unless LogHeld.
-func askLog(ctx context.Context, c *mysql.Conn, f func() error) error {
+// UnlessLogHeld does f, which asks for the place or the size of the binary log, unless LogHeld.
+func (c *Conn) UnlessLogHeld(ctx context.Context, f func() error) error {
 	list, err := c.Maps(ctx, "SHOW /* risso: does somebody hold the binary log? */ PROCESSLIST")
 	if err != nil {
 		return err
