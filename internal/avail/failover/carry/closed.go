@@ -115,11 +115,7 @@ func (c *Carrier) Open(ctx context.Context, name string) (words string, err erro
 		}
 		primary := g.Members[g.Primary()].Name
 		r.j = &keep.Journal{Journal: failover.Journal{Group: name, Epoch: g.Epoch, New: primary}}
-		n, err := r.node(ctx, primary)
-		if err == nil {
-			err = r.open(ctx, n)
-		}
-		if err == nil {
+		if err = r.reopen(ctx, primary, t); err == nil {
 			err = r.unfenced(ctx, primary)
 		}
 		words = primary + ", the primary of " + name + ", takes writes again"

@@ -86,7 +86,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
 	known := r.j.Known.Executed
 	for {
-		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+		t := r.lookAtStopped(ctx)
 		without := slices.Clone(tried)
 		for name, w := range before(t) {
 			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final

@@ -2,8 +2,10 @@ package carry
 
 import (
 	"context"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -41,6 +43,31 @@ func (r *run) stopReceivers(ctx context.Context) {
 		if n := r.nodes[name]; n != nil && ctx.Err() == nil {
 			n.close()
 			delete(r.nodes, name)
+		}
+	}
+}
+
+// lookAtStopped looks at the members until all that stopped receiving have said what they received: one that answers late may be the one that acknowledged what the others
+// have not. One that does not answer for long, or at which nothing listens any more, is left out.
+func (r *run) lookAtStopped(ctx context.Context) *topology.Topology {
+	for began, said := time.Now(), false; ; {
+		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+		late := ""
+		r.mu.Lock()
+		for name, w := range r.j.Before {
+			i := t.Find(name)
+			gone := i >= 0 && t.Nodes[i].Unseen != nil && t.Nodes[i].Unseen.Kind == "refused"
+			if w.Stopped && name != r.j.Old && !gone && (i < 0 || !t.Nodes[i].Seen) {
+				late = name
+			}
+		}
+		r.mu.Unlock()
+		if late == "" || ctx.Err() != nil || time.Since(began) > 2*r.Limits.Stop {
+			return t
+		}
+		if !said {
+			said = true
+			r.words(late, "it stopped receiving, and does not say yet what it received")
 		}
 	}
 }
