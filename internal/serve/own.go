@@ -50,7 +50,6 @@ func (l *ownLook) look(now time.Time, st series.Stats) {
 	if g := l.w.stateGone.Load(); g != nil {
 		o.State, o.Rescued = g.path, g.copied
 	}
-	l.w.enqueue(l.w.lookForState)
 	if c := l.w.controllers.Load(); c != nil {
 		o.Controllers = *c
 	}
@@ -69,6 +68,7 @@ func (l *ownLook) look(now time.Time, st series.Stats) {
 	if found, due := l.keeper.Look(selfID, now, verdict, nil); due && !l.w.enqueue(func(ctx context.Context, s *state.Store) error { return l.w.keepFindings(ctx, s, found) }) {
 		l.keeper.Again()
 	}
+	l.w.enqueue(l.w.lookForState) // what was found goes first
 }
 
 // gone is a file of the state that nobody else can open any more.
