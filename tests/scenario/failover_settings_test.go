@@ -218,7 +218,9 @@ func (q *squad) left(s *risso, dead *sandbox.Node) {
 	if err := last.Kill(syscall.SIGKILL); err != nil {
 		q.Fatal(err)
 	}
-	await(q.T, "nobody could follow", func() bool { return slices.Contains(open(p), p.Name+" failover.unready") && slices.Contains(open(last), last.Name+" server.down") })
+	await(q.T, "nobody could follow", func() bool {
+		return slices.Contains(open(p), p.Name+" failover.unready") && slices.Contains(open(last), last.Name+" server.down")
+	})
 	mustCommand(q.T, "group", "remove", "g", "--data", q.data)
 	await(q.T, "nothing rings", func() bool { return len(open(p, last)) == 0 && !told(p) && !told(last) })
 
