@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -192,7 +193,19 @@ func (q *squad) complete(nodes ...*sandbox.Node) {
 }
 
 // open reports whether a node lets an application write.
-func (q *squad) open(n *sandbox.Node) bool { return value(q.T, n, "SELECT @@GLOBAL.read_only") == "0" }
+// open reports whether a server takes writes. A session that is ended meanwhile, as those of one that is just kept from writes are, asks again.
+func (q *squad) open(n *sandbox.Node) bool {
+	q.Helper()
+	for began := time.Now(); ; {
+		r, err := n.Query(q.Context(), "SELECT @@GLOBAL.read_only")
+		switch {
+		case err == nil:
+			return *r[0].Rows[0][0] == "0"
+		case !errors.Is(err, mysql.ErrInvalidConn) || time.Since(began) > patience:
+			q.Fatalf("does %s take writes? %v", n.Name, err)
+		}
+	}
+}
 
 // whole waits until the group's primary alone takes writes, all others replicate from it, and each has the whole ledger.
 func (q *squad) whole() {

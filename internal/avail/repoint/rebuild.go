@@ -204,7 +204,11 @@ func (b *Rebuild) plan() {
 		if err := b.move.node.do(ctx, w.stopBoth()); err != nil { // an earlier run may have started it
 			return err
 		}
-		return b.move.node.do(ctx, w.point(p))
+		now, err := b.move.node.channel(ctx, ch.Name) // as it is set since, by a copy that brought the channel of another server, too
+		if err != nil {
+			return err
+		}
+		return b.move.node.do(ctx, b.move.node.wordsOf(now).point(p))
 	})
 	step(w.start(mysql.Receiver), on, "and wait until it receives from "+b.Source.Name, func(ctx context.Context) error { return b.move.receive(ctx) })
 	step(w.start(mysql.Applier), on, "", func(ctx context.Context) error { return b.move.apply(ctx) })

@@ -407,7 +407,7 @@ func (s *restoreStory) asReplica() {
 	if got := s.sql(s.there, storyTables); got != s.before {
 		s.t.Errorf("just before the mistake it was %s, not %s", s.before, got)
 	}
-	own := "SELECT @@GLOBAL.gtid_binlog_pos = ''"
+	own := "SELECT @@GLOBAL.gtid_binlog_pos = @@GLOBAL.gtid_slave_pos"
 	if s.spec != "mariadb" {
 		own = "SELECT GTID_SUBSET(@@GLOBAL.gtid_executed, '" + strings.Trim(s.sql(s.here, "SELECT @@GLOBAL.gtid_executed"), "[]") + "')"
 	}

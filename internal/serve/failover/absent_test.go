@@ -149,7 +149,14 @@ func (s *stage) rows(n *sandbox.Node, count int, at ...*sandbox.Node) {
 	}
 	for _, o := range at {
 		want := s.sql(n, "SELECT COUNT(*) FROM test.ledger")
-		await.Until(s, func() bool { return s.sql(o, "SELECT COUNT(*) FROM test.ledger") == want }, "%s to have the rows of %s", o.Name, n.Name)
+		var has string
+		var err error
+		await.Until(s, func() bool { // first it has no table
+			c := sandboxtest.Connect(s, o)
+			defer c.Close()
+			has, err = c.Text(s.Context(), "SELECT COUNT(*) FROM test.ledger")
+			return err == nil && has == want
+		}, "%s to have the rows of %s: %s of %s, %v", o.Name, n.Name, &has, want, &err)
 	}
 }
 

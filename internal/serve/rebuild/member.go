@@ -260,10 +260,11 @@ func (m *Members) Do(ctx context.Context, a Asked) (rec *keep.Rebuilt, err error
 	} else {
 		rec, err = one.do(work, t)
 	}
-	if cause := context.Cause(work); err != nil && cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	} else if err != nil && cause == nil {
+	if err != nil && context.Cause(work) == nil {
 		err = m.orphaned(ctx, g, err)
+	}
+	if cause := context.Cause(work); err != nil && cause != nil && !errors.Is(err, cause) { // also one that was stopped while it was asked why it failed
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	end()
 	holding.Wait()
