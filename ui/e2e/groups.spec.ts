@@ -160,7 +160,7 @@ test('several groups are a list, and one that cannot be asked says so (a second 
   await expect(page.locator('[data-listed="shop"]')).toContainText('db1 takes writes');
   await page.getByRole('link', { name: 'crm' }).click();
   await expect(page).toHaveURL(/\/groups\/crm$/);
-  await expect(page.locator('[data-group="crm"]')).toContainText('It is left alone: nobody watches it');
+  await expect(page.locator('[data-group="crm"]')).toContainText('It is left alone: nobody looks after it');
   await expect(page.locator('[data-group="crm"]')).toContainText('The members could not be asked: there is no group crm');
   await page.goto('/groups/none');
   await expect(page.locator('.groups')).toContainText('There is no group none.');

@@ -275,7 +275,13 @@ func (b *Box) Heal(ctx context.Context, f Fault, target string) error {
 	case Partition, PartitionIn, PartitionOut, Blind:
 		return b.Sandbox.Network.MendAll(ctx)
 	case DiskFull:
-		err = n.Empty()
+		if err = n.Empty(); err == nil {
+			select { // it may be about to end, as it could not write
+			case <-n.Ended():
+			case <-time.After(endsWithin):
+			case <-ctx.Done():
+			}
+		}
 	case DiskSlow:
 		err = n.Fast()
 	case Clock:
@@ -288,6 +294,9 @@ func (b *Box) Heal(ctx context.Context, f Fault, target string) error {
 	}
 	return b.start(ctx, n)
 }
+
+// endsWithin is how long a server may take to end that could not write.
+const endsWithin = 2 * time.Second
 
 // start starts a node that does not run: as an operating system does it, and closed to clients where somebody opens it who knows that it is the primary.
 func (b *Box) start(ctx context.Context, n *sandbox.Node) error {
