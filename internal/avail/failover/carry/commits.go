@@ -291,17 +291,7 @@ func (r *run) raise(ctx context.Context, ch chore) (text string, err error) {
 
 // keepAcks writes down for how many replicas commits are to wait.
 func (r *run) keepAcks(ctx context.Context, a *group.Acks) error {
-	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-		if !r.mine(g) {
-			return ErrLost
-		}
-		g.Acks = a
-		return nil
-	})
-	if err == nil {
-		r.g = g
-	}
-	return err
+	return r.change(ctx, func(g *group.Group) { g.Acks = a })
 }
 
 // reopen lets the primary take writes again, which came back without: its commits wait for replicas before, where the group wants that.

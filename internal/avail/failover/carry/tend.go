@@ -220,19 +220,11 @@ func extra(n, primary *topology.Node) mysql.Errant {
 // chore does one.
 func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string, err error) {
 	set := func(f func(m *group.Member)) error {
-		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-			if !r.mine(g) {
-				return ErrLost
-			}
+		return r.change(ctx, func(g *group.Group) {
 			if i := g.Find(ch.member); i >= 0 {
 				f(&g.Members[i])
 			}
-			return nil
 		})
-		if err == nil {
-			r.g = g
-		}
-		return err
 	}
 	now := time.Now().UTC()
 	switch ch.what {
@@ -243,20 +235,7 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		}
 		return fmt.Sprintf("%s took writes, and is not the primary of %s: %s", ch.member, r.g.Name, res.Words()), nil
 	case "adopt":
-		old := r.g.Members[r.g.Primary()].Name
-		g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-			if g.Lease.Holder != r.Holder {
-				return ErrLost
-			}
-			return g.Promoted(ch.member, group.Secondary, "", g.Lease.Epoch, now)
-		})
-		if err != nil {
-			return "", err
-		}
-		if r.g = g; r.Published != nil {
-			r.Published(g)
-		}
-		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
+		return r.adopt(ctx, ch.member, now)
 	case "open":
 		if err := r.reopen(ctx, ch.member, ch.all); err != nil {
 			return "", err
@@ -309,19 +288,42 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 	return "", nil
 }
 
-// keepOut makes a member FAULTY.
-func (r *run) keepOut(ctx context.Context, member, why string, now time.Time) error {
+// change changes the group, as long as its lease is that of this run.
+func (r *run) change(ctx context.Context, f func(g *group.Group)) error {
 	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
 		if !r.mine(g) {
 			return ErrLost
 		}
-		g.KeepOut(member, why, now)
+		f(g)
 		return nil
 	})
 	if err == nil {
 		r.g = g
 	}
 	return err
+}
+
+// adopt takes a member for the primary that somebody made it without Risso.
+func (r *run) adopt(ctx context.Context, member string, now time.Time) (string, error) {
+	old := r.g.Members[r.g.Primary()].Name
+	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if g.Lease.Holder != r.Holder {
+			return ErrLost
+		}
+		return g.Promoted(member, group.Secondary, "", g.Lease.Epoch, now)
+	})
+	if err != nil {
+		return "", err
+	}
+	if r.g = g; r.Published != nil {
+		r.Published(g)
+	}
+	return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", member, r.g.Name, old), nil
+}
+
+// keepOut makes a member FAULTY.
+func (r *run) keepOut(ctx context.Context, member, why string, now time.Time) error {
+	return r.change(ctx, func(g *group.Group) { g.KeepOut(member, why, now) })
 }
 
 // replaced reports whether a member is out since a failover replaced it.
