@@ -119,7 +119,7 @@ func (b *bench) handOvers(ctx context.Context, server string, semi bool) (h hand
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return h, err
 	}
-	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: server, Replicas: 2, SemiSync: semi, Say: func(string) {}})
+	lab, err := chaos.OpenLab(ctx, chaos.LabOptions{Dir: dir, Group: "bench", Risso: b.risso, Server: server, Replicas: 2, SemiSync: semi, Controllers: 1, Say: func(string) {}})
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()

@@ -49,6 +49,7 @@ type watcher struct {
 	absent  absent
 	reign   uint64 // under which it acted last
 	busy    bool   // something is being done
+	hurry   func() // ends looks that are being taken; nil: there were none
 	tended  time.Time
 	opened  time.Time       // when the primary was last seen to take writes; zero: it was not
 	told    map[string]bool // what was told once
@@ -350,6 +351,9 @@ func (w *watcher) judge(ctx context.Context) {
 		w.tell(before)
 		w.find()
 	}
+	if w.belief.State == failover.Dead && w.primary != "" && w.hurry != nil {
+		w.hurry()
+	}
 	if w.busy || ctx.Err() != nil || !w.g.Active {
 		return
 	}
@@ -357,7 +361,7 @@ func (w *watcher) judge(ctx context.Context) {
 	if !w.d.Lead.Leader() {
 		if complete && w.belief.State == failover.Alive && now.Sub(w.tended) >= watchEvery {
 			w.tended, w.busy = now, true
-			c, name := w.carrier(), w.g.Name
+			c, name := w.looker(), w.g.Name
 			go func() { w.work <- w.tend(ctx, c, name, carry.Looks) }()
 		}
 		return
@@ -376,7 +380,7 @@ func (w *watcher) judge(ctx context.Context) {
 		w.silent(ctx)
 	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last) && complete:
 		w.tended = now
-		c, name, care := w.carrier(), w.g.Name, w.care()
+		c, name, care := w.looker(), w.g.Name, w.care()
 		w.start(ctx, func(ctx context.Context) result {
 			if r, was := w.goOn(ctx, c, name); was {
 				return r
@@ -516,6 +520,13 @@ func (w *watcher) denied() string {
 
 // retryAfter is how long a failover that was refused is not tried again.
 const retryAfter = 2 * time.Second
+
+// looker is a carrier whose looks end when the primary is dead.
+func (w *watcher) looker() *carry.Carrier {
+	c, hurry := w.carrier(), make(chan struct{})
+	c.Hurry, w.hurry = hurry, sync.OnceFunc(func() { close(hurry) })
+	return c
+}
 
 // carrier changes the group, as it is seen now.
 func (w *watcher) carrier() *carry.Carrier {

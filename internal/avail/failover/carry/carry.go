@@ -62,6 +62,9 @@ type Carrier struct {
 	// Sight is of the group's lease, by who watches it; nil: a lease that somebody has is looked at for as long as it takes to know whether its holder lives.
 	Sight *group.Sight
 
+	// Hurry is closed when the members are not to be looked at any longer, as something has to be done; nil: never. A change that has begun goes on.
+	Hurry <-chan struct{}
+
 	// Opened is when the primary was last seen to take writes, by who watches it: some servers do not tell whether they came up read-only; zero: it was not seen.
 	Opened time.Time
 

@@ -1,6 +1,9 @@
 package carry
 
 import (
+	"context"
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,6 +38,7 @@ func TestFrozenSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = old.Kill(syscall.SIGCONT) })
+			u.hurries()
 			j, err := u.carrier().Failover(t.Context(), Asked{Group: "g", By: "test", Because: "it is frozen", Known: known})
 			if err != nil {
 				t.Fatal(err)
@@ -60,6 +64,26 @@ func TestFrozenSource(t *testing.T) {
 				t.Fatalf("%s does not take writes", p.Name)
 			}
 		})
+	}
+}
+
+// hurries holds that nobody waits for a look at a primary that hangs when something has to be done, and that nothing is concluded from it.
+func (u *trio) hurries() {
+	u.Helper()
+	hurry := make(chan struct{})
+	c := u.carrier()
+	c.Hurry, c.Limits.Look = hurry, time.Hour
+	time.AfterFunc(500*time.Millisecond, func() { close(hurry) })
+	before, err := u.room.Known(u.Context(), "g")
+	if err != nil {
+		u.Fatal(err)
+	}
+	did, seen, err := c.Tend(u.Context(), "g", Tends)
+	if !errors.Is(err, context.Canceled) || seen != nil || len(did) > 0 {
+		u.Errorf("a look that was cut off says %+v, %q, %v", seen, did, err)
+	}
+	if now, err := u.room.Known(u.Context(), "g"); err != nil || !reflect.DeepEqual(now, before) {
+		u.Errorf("a look that was cut off changed what is known of the primary: %+v (%v), was %+v", now, err, before)
 	}
 }
 

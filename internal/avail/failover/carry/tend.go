@@ -37,17 +37,22 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	t := lookAt(ctx, g, targets, c.Limits.Look)
 	if g.Primary() < 0 {
 		return nil, nil, nil
 	}
-	known, err := c.knownOf(ctx, g, failover.Known{}) // of one that does not answer, and who is asked what would be lost
+	looks, stop := c.looks(ctx)
+	defer stop()
+	t := lookAt(looks, g, targets, c.Limits.Look)
+	known, err := c.knownOf(looks, g, failover.Known{}) // of one that does not answer, and who is asked what would be lost
 	if err != nil {
 		return nil, nil, err
 	}
-	seen = forecast(g, t, Asked{Group: name, Known: known}, rooms(ctx, g, t, targets, access), "")
+	seen = forecast(g, t, Asked{Group: name, Known: known}, rooms(looks, g, t, targets, access), "")
 	seen.steps(t)
-	seen.Closed = c.closed(ctx, g, t, targets)
+	seen.Closed = c.closed(looks, g, t, targets)
+	if err := looks.Err(); err != nil { // what was cut off says nothing of the members
+		return nil, nil, err
+	}
 	if err := c.keepSeen(ctx, g, t, false); err != nil {
 		return nil, seen, err
 	}
@@ -81,6 +86,19 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 		return failed
 	})
 	return did, seen, err
+}
+
+// looks is a context for what only looks: a primary that hangs lets a look last for seconds, and a failover need not wait for it.
+func (c *Carrier) looks(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { // ends with ctx
+		select {
+		case <-c.Hurry:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // chores are what a group needs, as its members stand. It changes nothing.
