@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -41,10 +42,37 @@ const watchEvery = 10 * time.Second
 // standing is what the watcher remembers of what it did.
 type standing struct {
 	tried    time.Time       // when a failover was tried last
+	stood    string          // as what the members said then
 	refilled time.Time       // when a rebuild was tried last
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 	refused  error           // why the last failover was; nil: it was not
 	awaits   string          // why a failover waits for members that do not answer; "": it does not
+}
+
+// How long a failover that did not succeed is not tried again; and one that was refused, while the members say what they said then: each try stops what the replicas receive.
+const (
+	retryAfter   = 2 * time.Second
+	refusedAfter = 30 * time.Second
+)
+
+// again reports whether a failover is tried, as the members stand.
+func (s *standing) again(now time.Time, stand string) bool {
+	since := now.Sub(s.tried)
+	return since >= retryAfter && (s.refused == nil || s.stood != stand || since >= refusedAfter)
+}
+
+// stands is what a failover goes by of what the members say, and of what was set. It is pure.
+func stands(g *group.Group, last map[string]seen) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v", g.Policy)
+	for _, m := range g.Members {
+		s := last[m.Name]
+		fmt.Fprintf(&b, "; %s %s %s %g %s %t %s", m.Name, m.Status, m.Rule, m.Weight, s.kind, s.open, s.executed)
+		for _, ch := range s.channels {
+			fmt.Fprint(&b, " ", ch.Status.Source, ch.Received, ch.SQLRunning)
+		}
+	}
+	return b.String()
 }
 
 // goOn brings a change that was cut off to its end, or takes it back; false: there was none.

@@ -464,15 +464,16 @@ func (w *watcher) once(key string, severity fleet.Severity, text string) {
 
 // takeOver fails the group over, if that was asked for. What was cut off is brought to its end first, also if that is not.
 func (w *watcher) takeOver(ctx context.Context) {
-	if time.Since(w.state.tried) < retryAfter {
+	now, stand := time.Now(), stands(w.g, w.last)
+	if !w.state.again(now, stand) {
 		return
 	}
 	denied := w.denied()
-	if denied == "" && w.awaits(ctx, time.Now()) {
+	if denied == "" && w.awaits(ctx, now) {
 		w.silent(ctx)
 		return
 	}
-	w.state.tried = time.Now()
+	w.state.tried, w.state.stood = now, stand
 	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
 	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.knows(), Since: w.belief.Since}
 	c := w.carrier()
@@ -517,9 +518,6 @@ func (w *watcher) denied() string {
 	}
 	return ""
 }
-
-// retryAfter is how long a failover that was refused is not tried again.
-const retryAfter = 2 * time.Second
 
 // looker is a carrier whose looks end when the primary is dead.
 func (w *watcher) looker() *carry.Carrier {

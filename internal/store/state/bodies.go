@@ -11,6 +11,7 @@ type Documents interface {
 	PutDocument(ctx context.Context, d Document) (Document, error)
 	Document(ctx context.Context, kind, key string) (Document, error)
 	Documents(ctx context.Context, kind string) ([]Document, error)
+	DocumentsUnder(ctx context.Context, kind, prefix string) ([]Document, error)
 	DropDocument(ctx context.Context, kind, key string, version int64) error
 }
 

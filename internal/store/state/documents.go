@@ -68,6 +68,11 @@ func (s *Store) Documents(ctx context.Context, kind string) ([]Document, error) 
 	return s.documents(ctx, `WHERE kind=? ORDER BY key`, kind)
 }
 
+// DocumentsUnder reads those of a kind whose key begins with a prefix, by key.
+func (s *Store) DocumentsUnder(ctx context.Context, kind, prefix string) ([]Document, error) {
+	return s.documents(ctx, `WHERE kind=? AND key>=? AND key<?||char(0x10FFFF) ORDER BY key`, kind, prefix, prefix)
+}
+
 func (s *Store) documents(ctx context.Context, where string, args ...any) (list []Document, err error) {
 	err = s.each(ctx, "read documents", func(r *sql.Rows) error {
 		var d Document

@@ -30,6 +30,14 @@ func TestDocuments(t *testing.T) {
 	if list, err := s.Documents(ctx, "group"); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
+	for _, key := range []string{"g/1", "g/2", "h/1", "g", "ga"} {
+		if _, err := s.PutDocument(ctx, Document{Kind: "change", Key: key, Body: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := s.DocumentsUnder(ctx, "change", "g/"); err != nil || len(list) != 2 || list[0].Key != "g/1" || list[1].Key != "g/2" {
+		t.Errorf("under g/: %v, %v", list, err)
+	}
 	if err := s.DropDocument(ctx, "group", "g", 1); !errors.Is(err, ErrConflict) {
 		t.Errorf("drop an old one: %v", err)
 	}

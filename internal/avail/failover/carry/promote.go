@@ -324,7 +324,11 @@ func (r *run) end(ctx context.Context, s failover.Stage, problem string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.j.Stage, r.j.Ended, r.j.Problem = s, time.Now().UTC(), problem
-	return r.j.Save(end)
+	err := r.j.Save(end)
+	if err == nil && s == failover.Undone {
+		err = r.Room.Prune(end, r.j.Group)
+	}
+	return err
 }
 
 // problem is an error in words.

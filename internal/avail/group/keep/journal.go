@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/store/state"
@@ -39,7 +40,11 @@ func (j *Journal) Save(ctx context.Context) error {
 
 // Journals reads those of a group, the oldest first; "" those of all.
 func (r *Room) Journals(ctx context.Context, group string) (list []*Journal, err error) {
-	docs, err := r.Docs.Documents(ctx, kindJournal)
+	prefix := ""
+	if group != "" {
+		prefix = group + "/"
+	}
+	docs, err := r.Docs.DocumentsUnder(ctx, kindJournal, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +53,33 @@ func (r *Room) Journals(ctx context.Context, group string) (list []*Journal, err
 		if err := d.Decode(&j.Journal); err != nil {
 			return nil, err
 		}
-		if group == "" || j.Group == group {
-			list = append(list, j)
-		}
+		list = append(list, j)
 	}
 	return list, nil
+}
+
+// undoneKept is how many changes of a group that changed nothing are kept, of each kind: a failover that is refused is tried again and again while its group has no primary.
+const undoneKept = 50
+
+// Prune drops the oldest changes of a group that changed nothing, beyond those that are kept. One with a receipt stays.
+func (r *Room) Prune(ctx context.Context, group string) error {
+	list, err := r.Journals(ctx, group)
+	if err != nil {
+		return err
+	}
+	undone := map[failover.Kind]int{}
+	for _, j := range slices.Backward(list) {
+		if j.Stage != failover.Undone || j.Receipt != nil || j.Ended.IsZero() {
+			continue
+		}
+		if undone[j.Kind]++; undone[j.Kind] <= undoneKept {
+			continue
+		}
+		if err := r.Docs.DropDocument(ctx, kindJournal, key(group, j.Epoch), j.version); err != nil && !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Unfinished is the journal of a group that was not brought to its end; nil: there is none.
