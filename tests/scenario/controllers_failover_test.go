@@ -150,7 +150,7 @@ func (q *squad) receivers(what string, nodes []*sandbox.Node) {
 }
 
 // TestControllersFailover: the leader of three controllers is killed amid a failover, at each of its stages. The next one brings it to its end at once, whatever the lease of the
-// first one says; nothing that was acknowledged is lost, and nobody writes to two servers.
+// first one says (orchestrator 1296: the leader is on the host of the primary that died); nothing that was acknowledged is lost, and nobody writes to two servers.
 func TestControllersFailover(t *testing.T) {
 	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
 		q := newSquad(t, sandbox.Options{Servers: []string{kind}, SemiSync: true}, "--semi-sync", "--pause", "1s")

@@ -108,7 +108,8 @@ func (q *squad) silenced(s *risso) {
 	q.whole()
 }
 
-// waitsForTwo switches over while a commit waits for one replica more than there are: it does not hang, and what nobody was told of is not lost silently.
+// waitsForTwo switches over while a commit waits for one replica more than there are: it does not hang, and what nobody was told of is not lost silently
+// (orchestrator 1508).
 func (q *squad) waitsForTwo() {
 	q.Helper()
 	_, old := q.members()
@@ -179,7 +180,7 @@ func (q *squad) cut(n *sandbox.Node) {
 	}
 }
 
-// full takes all connections of the primary, also the one that is kept for who may end sessions.
+// full takes all connections of the primary, also the one that is kept for who may end sessions (orchestrator 1015).
 func (q *squad) full(s *risso, primary *sandbox.Node) {
 	q.Helper()
 	before := q.heard(s, "cannot be asked")

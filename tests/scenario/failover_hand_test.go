@@ -21,7 +21,7 @@ func TestFailoverByHand(t *testing.T) {
 		// Who is not promoted, and that it is said.
 		q.refusals(kind, first, one, two)
 
-		// A step fails: it goes back, and no two take writes.
+		// A step fails: it goes back, and no two take writes (orchestrator 854).
 		release := q.hold(one)
 		q.mustWrite(2)
 		code, said := command(t, "switchover", "--group", "g", "--data", q.data, "--to", one.Name, "--drain", "3s", "--yes")
@@ -37,7 +37,7 @@ func TestFailoverByHand(t *testing.T) {
 		release()
 		q.whole()
 
-		// There and back: a primary that was demoted replicates.
+		// There and back: a primary that was demoted replicates (orchestrator 1146).
 		for _, to := range []*sandbox.Node{one, first, two, first} {
 			mustCommand(t, "switchover", "--group", "g", "--data", q.data, "--to", to.Name, "--yes")
 			if _, p := q.members(); p != to {
@@ -46,7 +46,8 @@ func TestFailoverByHand(t *testing.T) {
 			q.whole()
 		}
 
-		// A replica of a replica: the one in between follows, and the other one gets what it has. What both received, and had not applied, is not lost.
+		// A replica of a replica: the one in between follows, and the other one gets what it has. What both received, and had not applied, is not lost (orchestrator
+		// 1260 and 1363, Vitess 21092).
 		mustCommand(t, "replica", "move", two.Name, "--below", one.Name, "--dsn", first.Name+"="+q.dsn(first), "--dsn", one.Name+"="+q.dsn(one), "--dsn", two.Name+"="+q.dsn(two), "--state", tempDir(t), "--yes")
 		release = q.hold(one)
 		q.mustWrite(20)
@@ -73,7 +74,7 @@ func TestFailoverByHand(t *testing.T) {
 		q.mustWrite(1)
 		q.complete(two)
 
-		// All replicas lost: nobody is promoted, and it is said why.
+		// All replicas lost: nobody is promoted, and it is said why (orchestrator 1061).
 		if err := two.Kill(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// TestGroupSettings: who follows goes by the rules and data centers that somebody gave, the policy can be changed, and accounts, too, while risso serve watches.
+// TestGroupSettings: who follows goes by the rules and data centers that somebody gave (orchestrator 1430), the policy can be changed, and
+// accounts, too, while risso serve watches.
 func TestGroupSettings(t *testing.T) {
 	q := newSquad(t, sandbox.Options{Servers: []string{"mariadb"}})
 	first, one, two := q.box.Nodes[0], q.box.Nodes[1], q.box.Nodes[2]

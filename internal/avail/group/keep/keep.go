@@ -118,22 +118,6 @@ func (r *Room) Add(ctx context.Context, g *group.Group, a Access) error {
 	return r.SetAccess(ctx, g.Name, a)
 }
 
-// Elsewhere refuses members that another group has: each of the two would undo what the other does.
-func (r *Room) Elsewhere(ctx context.Context, g *group.Group) error {
-	list, err := r.Groups(ctx)
-	if err != nil {
-		return err
-	}
-	for _, other := range list {
-		for _, m := range g.Members {
-			if i := other.Find(m.Address); other.Name != g.Name && i >= 0 {
-				return fault.New(fault.Failed, "risso group remove "+other.Name+" "+other.Members[i].Name, fmt.Errorf("%s (%s) is a member of the group %s: %w", m.Name, m.Address, other.Name, ErrElsewhere))
-			}
-		}
-	}
-	return nil
-}
-
 // tries is how often a change is made again because somebody else was faster.
 const tries = 20
 
