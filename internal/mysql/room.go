@@ -41,21 +41,31 @@ func DiskFree(ctx context.Context, c *Conn, dir string) (free uint64, ok bool, e
 const stuckAfter = 3
 
 // CommitsWaitForRoom reports how many commits wait because the server's disk is full. A MySQL waits for somebody who makes room, tries again once a minute, and says so in
-// its error log at first and every ten minutes; meanwhile it answers as if all were well. 0 also where the server does not tell: MySQL before 8.0.22, and MariaDB, which lets
-// commits fail. Sources: MySQL manual, "How MySQL Handles a Full Disk", "The error_log Table"; its mysys/errors.cc, wait_for_free_space.
+// its error log at first and every ten minutes; meanwhile it answers as if all were well. What it said before the oldest of these commits began is about others, which went on: a disk may
+// have been full, and be slow now. 0 also where the server does not tell: MySQL before 8.0.22, and MariaDB, which lets commits fail. Sources: MySQL manual, "How MySQL Handles a Full
+// Disk", "The error_log Table"; its mysys/errors.cc, wait_for_free_space.
 func CommitsWaitForRoom(ctx context.Context, c *Conn) (int, error) {
 	if !c.Server.atLeast(80022) || !c.Server.PerformanceSchema {
 		return 0, nil
 	}
-	text, err := c.Text(ctx, "SELECT /* risso: do commits wait? */ COUNT(*) FROM performance_schema.processlist WHERE STATE = 'waiting for handler commit' AND TIME >= "+strconv.Itoa(stuckAfter))
-	waiting, _ := strconv.Atoi(text)
-	if err != nil || waiting == 0 {
+	rows, err := c.Maps(ctx, "SELECT /* risso: do commits wait? */ COUNT(*) AS waiting, COALESCE(MAX(TIME), 0) AS longest FROM performance_schema.processlist WHERE STATE = 'waiting for handler commit' AND TIME >= "+
+		strconv.Itoa(stuckAfter))
+	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	const diskFull, said = "'MY-000035'", "INTERVAL 660 SECOND" // EE_DISK_FULL_WITH_RETRY_MSG
-	text, err = c.Text(ctx, "SELECT /* risso: for room on the disk? */ COUNT(*) FROM performance_schema.error_log WHERE ERROR_CODE = "+diskFull+" AND LOGGED > NOW(6) - "+said)
+	waiting, _ := strconv.Atoi(rows[0]["waiting"])
+	longest, _ := strconv.Atoi(rows[0]["longest"])
+	if waiting == 0 {
+		return 0, nil
+	}
+	const diskFull = "'MY-000035'" // EE_DISK_FULL_WITH_RETRY_MSG
+	said := strconv.Itoa(min(longest+1, saidEvery))
+	text, err := c.Text(ctx, "SELECT /* risso: for room on the disk? */ COUNT(*) FROM performance_schema.error_log WHERE ERROR_CODE = "+diskFull+" AND LOGGED > NOW(6) - INTERVAL "+said+" SECOND")
 	if err != nil || text == "0" {
 		return 0, err
 	}
 	return waiting, nil
 }
+
+// saidEvery is how often, in seconds, a server says again that its disk is full; a minute more than that.
+const saidEvery = 660

@@ -278,31 +278,31 @@ func (o *orchestrated) get(ctx context.Context, path string) (string, error) {
 }
 
 // Heal is what a person does after orchestrator has failed over.
-func (o *orchestrated) Heal(ctx context.Context, _ chaos.Fault, target string) error {
+func (o *orchestrated) Heal(ctx context.Context, _ chaos.Fault, target string) (damage string, err error) {
 	s, err := o.Find(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	n, err := o.Sandbox.Node(target)
 	if err != nil {
-		return err
+		return "", err
 	}
 	primary, err := o.Sandbox.Node(s.Name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if n == primary {
-		return errors.New("orchestrator has not failed over")
+		return "", errors.New("orchestrator has not failed over")
 	}
 	if err := n.Reseed(ctx, primary); err != nil {
-		return err
+		return "", err
 	}
 	if o.semi {
 		if err := primary.WaitForReplicas(ctx); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return o.known(ctx)
+	return "", o.known(ctx)
 }
 
 // Tend has nothing left to do.

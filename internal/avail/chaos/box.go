@@ -259,21 +259,21 @@ func (b *Box) controller(name string) (Controller, error) {
 }
 
 // Heal ends a fault.
-func (b *Box) Heal(ctx context.Context, f Fault, target string) error {
+func (b *Box) Heal(ctx context.Context, f Fault, target string) (damage string, err error) {
 	if f.Kind == KillController {
 		c, err := b.controller(target)
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.Start(ctx)
+		return "", c.Start(ctx)
 	}
 	n, err := b.Sandbox.Node(target)
 	if err != nil {
-		return err
+		return "", err
 	}
 	switch f.Kind {
 	case Partition, PartitionIn, PartitionOut, Blind:
-		return b.Sandbox.Network.MendAll(ctx)
+		return "", b.Sandbox.Network.MendAll(ctx)
 	case DiskFull:
 		if err = n.Empty(); err == nil {
 			select { // it may be about to end, as it could not write
@@ -290,9 +290,34 @@ func (b *Box) Heal(ctx context.Context, f Fault, target string) error {
 		err = n.Kill(syscall.SIGCONT)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	return b.start(ctx, n)
+	if err = b.start(ctx, n); damaged(err) {
+		return b.reseed(ctx, n, err)
+	}
+	return "", err
+}
+
+// damaged reports whether a server does not start any more with the data that it has. A MariaDB that could not write its binary log to its end, as its disk was full, finds
+// transactions there that it neither may commit nor roll back.
+func damaged(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "--tc-heuristic-recover")
+}
+
+// reseed fills a server that is damaged from the primary, as a person does. It stays as it is while it is the primary itself.
+func (b *Box) reseed(ctx context.Context, n *sandbox.Node, why error) (damage string, err error) {
+	s, err := b.Find(ctx)
+	if err != nil {
+		return "", errors.Join(why, err)
+	}
+	primary, err := b.Sandbox.Node(s.Name)
+	if err != nil || primary == n {
+		return "", errors.Join(why, err)
+	}
+	if err := n.Reseed(ctx, primary); err != nil {
+		return "", errors.Join(why, err)
+	}
+	return "it did not start with the data that it had: its binary log and its tables differ in transactions that it had prepared", nil
 }
 
 // endsWithin is how long a server may take to end that could not write.

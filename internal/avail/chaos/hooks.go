@@ -177,8 +177,8 @@ func (o *Own) Break(ctx context.Context, f Fault, target string) error {
 }
 
 // Heal runs the command that ends it; without one the fault ends by itself, as a server that was killed is started by its host.
-func (o *Own) Heal(ctx context.Context, f Fault, target string) error {
-	return Hook(ctx, o.Filled(o.Heals[f.Kind], target))
+func (o *Own) Heal(ctx context.Context, f Fault, target string) (damage string, err error) {
+	return "", Hook(ctx, o.Filled(o.Heals[f.Kind], target))
 }
 
 // Filled is a command for a member.

@@ -68,7 +68,7 @@ func TestHooks(t *testing.T) {
 	if got, err := os.ReadFile("a b"); err != nil || string(got) != "db1:3306a b" {
 		t.Errorf("got %q, %v; want the server's names", got, err)
 	}
-	if err := o.Heal(t.Context(), Fault{Kind: Kill}, "a b"); err != nil {
+	if _, err := o.Heal(t.Context(), Fault{Kind: Kill}, "a b"); err != nil {
 		t.Errorf("a fault that ends by itself: %v", err)
 	}
 	if o.Can(Freeze) == nil || o.Can(Kill) != nil {

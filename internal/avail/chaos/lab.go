@@ -259,6 +259,26 @@ func anyOf(ask []func(context.Context) (ledger.Server, error)) func(context.Cont
 	}
 }
 
+// Heal ends a fault. A member that was filled anew is back in the group when it returns.
+func (l *Lab) Heal(ctx context.Context, f Fault, target string) (damage string, err error) {
+	damage, err = l.Box.Heal(ctx, f, target)
+	if err != nil || damage == "" || l.Where == nil {
+		return damage, err
+	}
+	for {
+		g, err := l.group(ctx)
+		if err != nil {
+			return damage, err
+		}
+		if i := g.Find(target); i >= 0 && g.Members[i].Status == group.Secondary {
+			return damage, l.ready(ctx)
+		}
+		if err := delay.For(ctx, 500*time.Millisecond); err != nil {
+			return damage, fmt.Errorf("%s was filled anew, and is not back in the group: %w", target, err)
+		}
+	}
+}
+
 // Tend waits until members that the group keeps out, because of transactions that only they have, are rebuilt: the controllers do that by themselves.
 func (l *Lab) Tend(ctx context.Context) (rebuilt []string, err error) {
 	if l.Where == nil {

@@ -24,9 +24,10 @@ type Cluster interface {
 	Direct(member string) (*sql.DB, error)
 	// Target says to whom a fault happens, given who the primary is.
 	Target(f Fault, primary string) (string, error)
-	// Break causes a fault, and Heal ends it. Heal may be called twice, and for a fault that was not quite caused.
+	// Break causes a fault, and Heal ends it. Heal may be called twice, and for a fault that was not quite caused. It says why the server could not be started any more with the
+	// data that it had, so that it got those of the primary; "": it could.
 	Break(ctx context.Context, f Fault, target string) error
-	Heal(ctx context.Context, f Fault, target string) error
+	Heal(ctx context.Context, f Fault, target string) (damage string, err error)
 }
 
 // Operator is a Cluster with somebody who rebuilds members that the group keeps out, because they have transactions that nobody was promised and that the primary has not.
@@ -74,8 +75,10 @@ type Event struct {
 	Outage ledger.Outage `json:"outage"`
 	Found  ledger.Found  `json:"found"` // on the primary, when all was well again
 	Error  string        `json:"error,omitempty"`
-	// Rebuilt are members that the group kept out afterwards, for transactions that only they had and nobody was promised, and that were rebuilt.
+	// Rebuilt are members that the group kept out afterwards, for transactions that only they had and nobody was promised, and that were rebuilt; and one that was damaged.
 	Rebuilt []string `json:"rebuilt,omitempty"`
+	// Damage says why the server to which it happened could not be started any more with the data that it had.
+	Damage string `json:"damage,omitempty"`
 	// Stuck says that nobody could write until the fault was ended, though a failover was promised.
 	Stuck bool `json:"stuck,omitempty"`
 	// Unwell says why the group was not well again in time.
@@ -190,7 +193,10 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	// It ends even though ctx may be over.
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	herr := r.Cluster.Heal(clean, f, e.Target)
+	damage, herr := r.Cluster.Heal(clean, f, e.Target)
+	if e.Damage = damage; damage != "" {
+		e.Rebuilt = append(e.Rebuilt, e.Target)
+	}
 	e.Healed = r.Book.Now()
 	if herr == nil {
 		herr = r.Journal("heal", f, e.Target)
@@ -403,6 +409,9 @@ func (e *Event) line() string {
 	}
 	if len(e.Rebuilt) > 0 {
 		fmt.Fprintf(&b, ", rebuilt %s", strings.Join(e.Rebuilt, ", "))
+	}
+	if e.Damage != "" {
+		fmt.Fprintf(&b, " (%s)", e.Damage)
 	}
 	fmt.Fprintf(&b, ", lost %d of %s", len(e.Found.Lost), digits.Counted(int64(e.Found.Acknowledged), "acknowledged write"))
 	if why := e.violation(); why != "" {

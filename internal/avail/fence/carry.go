@@ -24,8 +24,8 @@ func (f *fencing) close(ctx context.Context) {
 		f.tellClosed()
 		f.closed <- nil
 	} else if err := f.connectSetter(ctx); err == nil {
-		go func() {
-			err := f.setReadOnly(ctx)
+		go func() { // ends when the server answers, its lock time is over, or its connection is closed
+			err := f.setReadOnly(context.WithoutCancel(ctx))
 			if err == nil && f.control.Server.CanBeClosedToAll() {
 				f.tellClosed()
 			}
@@ -56,7 +56,7 @@ func (f *fencing) tellClosed() {
 func (f *fencing) connectSetter(ctx context.Context) error {
 	began := time.Now()
 	for {
-		c, err := mysql.Connect(ctx, f.target, nil)
+		c, err := mysql.Connect(ctx, f.target.WithPatience(f.lockTime()+cleanTime), nil)
 		if err == nil {
 			f.setter, f.own[c.Server.ConnectionID] = c, true
 			return nil
@@ -74,7 +74,12 @@ func (f *fencing) connectSetter(ctx context.Context) error {
 
 // lockTime is the lock_wait_timeout of the statement that makes the server read-only: longer than the limit, so that it is we who end it; and not much longer, for new writes
 // wait behind it, and if this process is killed nobody else ends it.
-func (f *fencing) lockTime() time.Duration { return f.o.Limit + cleanTime }
+func (f *fencing) lockTime() time.Duration {
+	if f.result.State.SemiSync != "" { // it has to last until commits wait again
+		return f.o.Limit + cleanTime + restoreTime
+	}
+	return f.o.Limit + cleanTime
+}
 
 // setReadOnly waits until what is being written is over.
 func (f *fencing) setReadOnly(ctx context.Context) (err error) {
@@ -101,7 +106,7 @@ func (f *fencing) endSessions(ctx context.Context) {
 		f.result.Ended = len(f.told)
 		f.step("KILL "+digits.Counted(len(f.told), "session")+" of clients", began, err)
 	}()
-	closed, released, rounds := false, false, 0
+	closed, rounds := false, 0
 	for !closed || rounds < f.roundsAfter() {
 		select {
 		case f.closedErr = <-f.closed:
@@ -124,8 +129,7 @@ func (f *fencing) endSessions(ctx context.Context) {
 			}
 			continue
 		}
-		if !released && f.result.State.SemiSync != "" && len(fresh) == 0 && f.stuck(list) {
-			released = true
+		if !f.released && len(fresh) == 0 && f.mayRelease(ctx) && f.stuck(list) {
 			f.release(ctx)
 		}
 		f.pause(ctx)
@@ -190,11 +194,6 @@ func (f *fencing) alone(ctx context.Context) {
 		_ = delay.For(ctx, lookEvery)
 	}
 	f.step("wait for another process that fences it", began, errLate)
-}
-
-// release lets commits go on whose clients are gone: they become visible here, and are acknowledged to nobody.
-func (f *fencing) release(ctx context.Context) {
-	_ = f.do(ctx, "SET GLOBAL /* risso: their clients are gone */ "+f.result.State.SemiSync+"_enabled = OFF")
 }
 
 // perKiller is for how many sessions a further connection is worth while.

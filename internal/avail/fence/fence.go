@@ -140,14 +140,17 @@ const (
 
 // fencing is the work on one server.
 type fencing struct {
-	o         Options
-	target    mysql.Target
-	control   *mysql.Conn // lists and ends sessions
-	setter    *mysql.Conn // makes it read-only, and waits for that perhaps
-	closed    chan error  // has what came of that
-	closedErr error       // and that it is: nil if it is read-only
-	own       map[int64]bool
-	told      map[int64]bool // sessions that were told to end
+	o        Options
+	target   mysql.Target
+	control  *mysql.Conn // lists and ends sessions
+	setter   *mysql.Conn // makes it read-only, and waits for that perhaps, longer than the limit: who ends it decides
+	released bool        // commits may not wait for replicas any more
+	// unrestored is why that is so still, though the server is not read-only; nil: it is not so.
+	unrestored error
+	closed     chan error // has what came of that
+	closedErr  error      // and that it is: nil if it is read-only
+	own        map[int64]bool
+	told       map[int64]bool // sessions that were told to end
 
 	mu     sync.Mutex // holds result's steps
 	result *Result
@@ -177,6 +180,7 @@ func Fence(ctx context.Context, target mysql.Target, o Options) (*Result, error)
 	f.note(ctx)
 	f.close(ctx)
 	f.settle(ctx)
+	f.end(context.WithoutCancel(whole))
 	clean, end := context.WithTimeout(context.WithoutCancel(whole), cleanTime)
 	defer end()
 	f.prove(clean)

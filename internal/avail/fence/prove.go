@@ -14,15 +14,39 @@ import (
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
-// prove ends what still waits, and reads back what holds.
+// end ends what still waits on the server; what new writes wait behind only when commits wait for replicas.
+func (f *fencing) end(ctx context.Context) {
+	clean, stop := context.WithTimeout(ctx, cleanTime)
+	defer stop()
+	if f.setter == nil || f.result.holding != nil {
+		return
+	}
+	if f.closedErr == nil {
+		f.backOnline(clean)
+		_ = f.setter.Close()
+		return
+	}
+	if f.released {
+		long, stop := context.WithTimeout(ctx, restoreTime)
+		defer stop()
+		if f.unrestored = f.restore(long); f.unrestored != nil {
+			f.result.Pending = true
+			go func() { // ends as what it waits for does
+				<-f.closed
+				_ = f.setter.Close()
+			}()
+			return
+		}
+		clean = long
+	}
+	f.giveUp(clean)
+	_ = f.setter.Close()
+	f.backOnline(clean)
+}
+
+// prove reads back what holds.
 func (f *fencing) prove(ctx context.Context) {
 	r := f.result
-	if f.setter != nil && r.holding == nil {
-		if f.closedErr != nil {
-			f.giveUp(ctx)
-		}
-		_ = f.setter.Close()
-	}
 	if f.control.Exec(ctx, "SELECT /* risso: does it answer? */ 1") != nil { // the limit ended it with a statement
 		c, err := mysql.Connect(ctx, f.target, nil)
 		if err != nil {
@@ -52,7 +76,9 @@ func (f *fencing) prove(ctx context.Context) {
 		}
 	}
 	facts.left, facts.writers, facts.late = r.Left, r.Writers, f.closedErr
-	r.Proven, r.By = facts.judge()
+	if r.Proven, r.By = facts.judge(); !r.Proven && f.unrestored != nil {
+		r.By = f.unreleased()
+	}
 }
 
 // giveUp ends the statement that makes the server read-only, so that it is not found so later by surprise.

@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -204,9 +205,12 @@ func TestWriters(t *testing.T) {
 
 // TestAwaitsReplica: a primary whose commits wait for a replica that is gone becomes read-only, and nobody is told that what waited is committed.
 func TestAwaitsReplica(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7"} {
-		t.Run(spec, func(t *testing.T) {
-			n := sandboxtest.Up(t, spec)
+	for _, c := range []struct {
+		spec string
+		hold bool
+	}{{"mariadb", true}, {"mysql-9.7", true}, {"mysql-9.7", false}} {
+		t.Run(fmt.Sprintf("%s, hold %t", c.spec, c.hold), func(t *testing.T) {
+			n := sandboxtest.Up(t, c.spec)
 			at, root := sandboxtest.Target(t, n), sandboxtest.Connect(t, n)
 			accounts(t, root)
 			sources, _ := root.Server.SemiSyncSides()
@@ -219,7 +223,7 @@ func TestAwaitsReplica(t *testing.T) {
 			in(t, root, "app", "semi-sync ACK")
 			second := begin(t, client(t, n, "boss"), "INSERT INTO test.t VALUES (2)")
 			in(t, root, "boss", "") // it waits behind the first, or for a replica as well
-			r := fence(t, at, Options{Epoch: 3, Keep: []int64{root.Server.ConnectionID}, Hold: true})
+			r := fence(t, at, Options{Epoch: 3, Keep: []int64{root.Server.ConnectionID}, Hold: c.hold})
 			t.Log(r.Words())
 			if !r.Proven || r.Waited == 0 {
 				t.Errorf("got %+v", r)
@@ -245,6 +249,79 @@ func TestAwaitsReplica(t *testing.T) {
 				t.Errorf("semi-sync is not as it was: %+v, %v", now.Source, err)
 			}
 		})
+	}
+}
+
+// TestReleased: where commits were let go on, and the server does not become read-only in spite of that, nobody is told that a commit is done which no replica has: commits
+// wait again before anybody can go on. Without the time for that they are not let go on.
+func TestReleased(t *testing.T) {
+	for _, hold := range []bool{false, true} {
+		n := sandboxtest.Up(t, "mysql-9.7")
+		at, root := sandboxtest.Target(t, n), sandboxtest.Connect(t, n)
+		accounts(t, root)
+		sources, _ := root.Server.SemiSyncSides()
+		side := sources[0]
+		run(t, root, "CREATE TABLE test.u (id INT)", mysql.InstallPlugin(side.Plugin, side.Library), "SET GLOBAL "+side.Prefix+"_timeout = 600000", "SET GLOBAL "+side.Prefix+"_enabled = ON")
+		done := begin(t, client(t, n, "app"), "INSERT INTO test.t VALUES (1)")
+		in(t, root, "app", "semi-sync ACK")
+		run(t, root, "LOCK TABLES test.u WRITE") // read-only waits for that
+		var who []mysql.Target
+		for _, user := range []string{"app", "boss"} {
+			to, err := mysql.ParseTarget(user + ":Secret-1@tcp(" + net.JoinHostPort("127.0.0.1", strconv.Itoa(n.Port)) + ")/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			who = append(who, to)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		told, writing := make(chan int, 1), sync.WaitGroup{}
+		writing.Go(func() { // an application that comes again and again
+			acks := 0
+			for i := 100; ctx.Err() == nil; i++ {
+				c, err := mysql.Connect(ctx, who[i%len(who)].WithPatience(plenty), nil)
+				if err != nil {
+					continue // it is turned away
+				}
+				if c.Exec(ctx, "INSERT INTO test.t VALUES ("+strconv.Itoa(i)+")") == nil {
+					acks++
+				}
+				_ = c.Close()
+			}
+			told <- acks
+		})
+		look := func(limit time.Duration) *Result {
+			t.Helper()
+			r, err := Fence(t.Context(), at, Options{Epoch: 3, Keep: []int64{root.Server.ConnectionID}, Hold: hold, Limit: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(r.Words())
+			v, err := read.Variables(t.Context(), root, []string{side.Prefix + "_enabled", "offline_mode"})
+			if err != nil || r.Proven || r.Pending || v[side.Prefix+"_enabled"] != "ON" || v["offline_mode"] != "OFF" {
+				t.Errorf("hold %t, within %s: %+v, %v, %v", hold, limit, r, v, err)
+			}
+			return r
+		}
+		off := func(s Step) bool { return strings.Contains(s.What, "_enabled = OFF") }
+		if r := look(releaseTakes); slices.ContainsFunc(r.Steps, off) {
+			t.Errorf("semi-sync was switched off without the time for it: %+v", r.Steps)
+		}
+		if r := look(4 * time.Second); !slices.ContainsFunc(r.Steps, off) {
+			t.Errorf("semi-sync was not switched off: %+v", r.Steps)
+		}
+		run(t, root, "UNLOCK TABLES")
+		await.Until(t, func() bool { // whoever came last waits for a replica
+			list, err := read.Clients(t.Context(), root)
+			return err == nil && slices.ContainsFunc(list, func(c read.Client) bool { return mysql.AwaitsReplica(c.State) && !c.Killed() })
+		}, "a commit that waits for a replica")
+		stop()
+		writing.Wait()
+		if acks := <-told; acks > 0 {
+			t.Errorf("hold %t: clients were told %d times that their transaction is committed, which no replica has", hold, acks)
+		}
+		if err := <-done; err == nil {
+			t.Error("a client was told that its transaction is committed, which no replica has")
+		}
 	}
 }
 

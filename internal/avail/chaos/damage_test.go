@@ -1,0 +1,159 @@
+package chaos
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/chaos/ledger"
+	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestDamaged: a MariaDB that does not start any more, as one does not whose disk was full, is filled again from the primary; the words of it are its own.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	b := boxed(t, sandbox.Options{Servers: []string{"mariadb"}, Topology: sandbox.TopologyReplication, Replicas: 1, SemiSync: true, Network: true})
+	old, next := b.Sandbox.Nodes[0], b.Sandbox.Nodes[1]
+	b.Where = func(context.Context) (ledger.Server, error) { return ledger.Server{Name: next.Name}, nil }
+	root, replica := sandboxtest.Connect(t, old), sandboxtest.Connect(t, next)
+	asRoot(t, replica, "STOP SLAVE")
+	writer, done := sandboxtest.Connect(t, old), make(chan error, 1)
+	go func() {
+		done <- writer.Exec(context.WithoutCancel(t.Context()), "INSERT INTO risso_chaos.ledger (run, writer, number, server) VALUES (1, 1, 1, 'x')")
+	}()
+	await.Until(t, func() bool { return count(t, root, "STATE LIKE '%semi-sync ACK%'") > 0 }, "a commit that waits for a replica")
+	asRoot(t, replica, "RESET SLAVE ALL", "SET GLOBAL read_only = OFF", "CREATE TABLE test.other (id INT PRIMARY KEY)")
+	if err := old.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-old.Ended()
+	if err := <-done; err == nil {
+		t.Error("a commit was acknowledged that no replica has")
+	}
+	closeLog(t, old)
+	damage, err := b.Heal(t.Context(), Fault{Kind: Kill}, old.Name)
+	if err != nil || !strings.Contains(damage, "did not start") {
+		t.Fatalf("healed: %q, %v", damage, err)
+	}
+	again := sandboxtest.Connect(t, old)
+	await.Until(t, func() bool {
+		text, err := again.Text(t.Context(), "SELECT CONCAT((SELECT COUNT(*) FROM risso_chaos.ledger), ' ', (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test' AND table_name = 'other'))")
+		return err == nil && text == "0 1"
+	}, "what the new primary has, and nothing else")
+	if damage, err := b.Heal(t.Context(), Fault{Kind: Kill}, old.Name); err != nil || damage != "" {
+		t.Errorf("healed twice: %q, %v", damage, err)
+	}
+}
+
+// closeLog lets the last binary log of a server look as if it had been closed: the server does so when it cannot write it to its end.
+func closeLog(t *testing.T, n *sandbox.Node) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(n.Datadir, "*bin*.0*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("binary logs: %q, %v", logs, err)
+	}
+	f, err := os.OpenFile(logs[len(logs)-1], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const flags = 4 + 17 // of the first event: LOG_EVENT_BINLOG_IN_USE_F is the lowest
+	if _, err := f.WriteAt([]byte{0}, flags); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFullThenSlow: commits that wait for room are told from those that wait for a slow disk, also soon after it was full.
+func TestFullThenSlow(t *testing.T) {
+	t.Parallel()
+	b := boxed(t, sandbox.Options{Servers: []string{"mysql-9.7"}, Network: true, Disk: 500 << 20})
+	n := b.Sandbox.Primary()
+	write := func(ctx context.Context) {
+		c, err := mysql.Connect(ctx, sandboxtest.Target(t, n), nil)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		for ctx.Err() == nil && c.Exec(ctx, "UPDATE small.t SET n = n + 1") == nil {
+		}
+	}
+	writers := func(f func(c *mysql.Conn)) {
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() { write(ctx) })
+		}
+		f(sandboxtest.Connect(t, n))
+		stop()
+		all.Wait()
+	}
+	asRoot(t, sandboxtest.Connect(t, n), "CREATE DATABASE small", "CREATE TABLE small.t (n INT)", "INSERT INTO small.t VALUES (1)")
+	for full := false; !full; { // it may also end itself, as it cannot write
+		if err := n.Fill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		writers(func(c *mysql.Conn) {
+			await.Until(t, func() bool {
+				waiting, err := mysql.CommitsWaitForRoom(t.Context(), c)
+				full = waiting > 0
+				return full || err != nil
+			}, "commits that wait for room")
+			if err := n.Kill(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			<-n.Ended()
+		})
+		if err := n.Empty(); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Slow(1); err != nil {
+		t.Fatal(err)
+	}
+	writers(func(c *mysql.Conn) {
+		await.Until(t, func() bool { return count(t, c, "STATE = 'waiting for handler commit' AND TIME >= 4") > 0 }, "commits that wait for long")
+		for range 20 {
+			if waiting, err := mysql.CommitsWaitForRoom(t.Context(), c); err != nil || waiting > 0 {
+				t.Fatalf("%d commits are said to wait for room (%v), and the disk is only slow", waiting, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := n.Fast(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func asRoot(t *testing.T, c *mysql.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// count is how many sessions are in a state.
+func count(t *testing.T, c *mysql.Conn, where string) int {
+	t.Helper()
+	text, err := c.Text(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE ID <> CONNECTION_ID() AND "+where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, d := range text {
+		n = 10*n + int(d-'0')
+	}
+	return n
+}
