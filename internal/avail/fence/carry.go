@@ -129,7 +129,7 @@ func (f *fencing) endSessions(ctx context.Context) {
 			}
 			continue
 		}
-		if !f.released && rerr == nil && f.mayRelease(ctx) && f.stuck(list) { // who came meanwhile was told to end, or waits behind the setter
+		if rerr == nil && f.mayRelease(ctx) && f.stuck(list) { // who came meanwhile was told to end, or waits behind the setter
 			f.release(ctx)
 		}
 		f.pause(ctx)

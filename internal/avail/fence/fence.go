@@ -144,6 +144,8 @@ type fencing struct {
 	target   mysql.Target
 	control  *mysql.Conn // lists and ends sessions
 	setter   *mysql.Conn // makes it read-only, and waits for that perhaps, longer than the limit: who ends it decides
+	triedOff bool        // semi-sync was to be switched off
+	away     bool        // clients may be turned away meanwhile
 	released bool        // commits may not wait for replicas any more
 	// unrestored is why that is so still, though the server is not read-only; nil: it is not so.
 	unrestored error

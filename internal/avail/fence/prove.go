@@ -47,15 +47,9 @@ func (f *fencing) end(ctx context.Context) {
 // prove reads back what holds.
 func (f *fencing) prove(ctx context.Context) {
 	r := f.result
-	if f.control.Exec(ctx, "SELECT /* risso: does it answer? */ 1") != nil { // the limit ended it with a statement
-		c, err := mysql.Connect(ctx, f.target, nil)
-		if err != nil {
-			r.By = "not proven: it was not asked again: " + err.Error()
-			return
-		}
-		_ = f.control.Close()
-		f.control = c
-		f.own[c.Server.ConnectionID] = true
+	if err := f.reconnect(ctx); err != nil {
+		r.By = "not proven: it was not asked again: " + err.Error()
+		return
 	}
 	v, err := read.Variables(ctx, f.control, asked)
 	if err != nil {
@@ -79,6 +73,20 @@ func (f *fencing) prove(ctx context.Context) {
 	if r.Proven, r.By = facts.judge(); !r.Proven && f.unrestored != nil {
 		r.By = f.unreleased()
 	}
+}
+
+// reconnect connects again where the limit ended the session with a statement.
+func (f *fencing) reconnect(ctx context.Context) error {
+	if f.control.Exec(ctx, "SELECT /* risso: does it answer? */ 1") == nil {
+		return nil
+	}
+	c, err := mysql.Connect(ctx, f.target, nil)
+	if err != nil {
+		return err
+	}
+	_ = f.control.Close()
+	f.control, f.own[c.Server.ConnectionID] = c, true
+	return nil
 }
 
 // giveUp ends the statement that makes the server read-only, so that it is not found so later by surprise.

@@ -25,7 +25,7 @@ const (
 // mayRelease reports whether there is need, and time enough, to let commits go on. MariaDB lets killed sessions go on by itself.
 func (f *fencing) mayRelease(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
-	return ok && time.Until(end) >= releaseTakes && f.result.State.SemiSync != "" && f.control.Server.HasOfflineMode()
+	return ok && !f.triedOff && time.Until(end) >= releaseTakes && f.result.State.SemiSync != "" && f.control.Server.HasOfflineMode()
 }
 
 // turnsAway reports whether clients are turned away meanwhile. Not where replicas have to go on reading: offline_mode ends their sessions, too.
@@ -33,8 +33,12 @@ func (f *fencing) turnsAway() bool { return !f.o.Hold && f.result.State.Offline 
 
 // release lets commits go on whose clients are gone: they become visible here, and are acknowledged to nobody.
 func (f *fencing) release(ctx context.Context) {
-	if f.turnsAway() && f.do(ctx, goOffline) != nil {
-		return
+	f.triedOff = true
+	if f.turnsAway() {
+		f.away = true // also if no answer comes
+		if f.do(ctx, goOffline) != nil {
+			return
+		}
 	}
 	f.released = true
 	_ = f.do(ctx, "SET GLOBAL /* risso: their clients are gone */ "+f.semiSync()+" = OFF")
@@ -83,7 +87,7 @@ func (f *fencing) restore(ctx context.Context) (err error) {
 // unreleased says what is the matter with a server on which commits may not wait for replicas any more, and which is not read-only.
 func (f *fencing) unreleased() string {
 	words := "not proven: it is not read-only, and " + f.semiSync() + " could not be switched on again: " + f.unrestored.Error()
-	if f.turnsAway() {
+	if f.away {
 		words += "; offline_mode turns clients away until somebody switches it off"
 	}
 	return words
@@ -91,7 +95,7 @@ func (f *fencing) unreleased() string {
 
 // backOnline lets clients come again that were turned away.
 func (f *fencing) backOnline(ctx context.Context) {
-	if f.released && f.turnsAway() && !f.o.Offline {
+	if f.away && !f.o.Offline && f.reconnect(ctx) == nil {
 		_ = f.do(ctx, set("offline_mode", "OFF"))
 	}
 }
