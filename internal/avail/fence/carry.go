@@ -24,8 +24,10 @@ func (f *fencing) close(ctx context.Context) {
 		f.tellClosed()
 		f.closed <- nil
 	} else if err := f.connectSetter(ctx); err == nil {
-		go func() { // ends when the server answers, its lock time is over, or its connection is closed
-			err := f.setReadOnly(context.WithoutCancel(ctx))
+		var long context.Context
+		long, f.endSetter = context.WithCancel(context.WithoutCancel(ctx))
+		go func() { // ends when the server answers, its lock time is over, or end says so
+			err := f.setReadOnly(long)
 			if err == nil && f.control.Server.CanBeClosedToAll() {
 				f.tellClosed()
 			}

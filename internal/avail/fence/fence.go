@@ -149,12 +149,14 @@ type fencing struct {
 	released bool        // commits may not wait for replicas any more
 	// unrestored is why that is so still, though the server is not read-only; nil: it is not so.
 	unrestored error
-	closed     chan error // has what came of that
-	closedErr  error      // and that it is: nil if it is read-only
+	endSetter  context.CancelFunc // ends what waits there
+	closed     chan error         // has what came of the setter
+	closedErr  error              // and that it is: nil if it is read-only
 	own        map[int64]bool
 	told       map[int64]bool // sessions that were told to end
 
 	mu     sync.Mutex // holds result's steps
+	over   bool       // nothing is added to them any more
 	result *Result
 }
 
@@ -167,7 +169,7 @@ func Fence(ctx context.Context, target mysql.Target, o Options) (*Result, error)
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, o.Limit)
 	defer cancel()
-	f := &fencing{o: o, target: target.WithPatience(o.Limit + cleanTime), closed: make(chan error, 1), own: map[int64]bool{}, told: map[int64]bool{}, result: &Result{Server: target.Address(), Epoch: o.Epoch}}
+	f := &fencing{o: o, target: target.WithPatience(o.Limit + cleanTime), endSetter: func() {}, closed: make(chan error, 1), own: map[int64]bool{}, told: map[int64]bool{}, result: &Result{Server: target.Address(), Epoch: o.Epoch}}
 	for _, id := range o.Keep {
 		f.own[id] = true
 	}
@@ -236,7 +238,9 @@ func (f *fencing) step(what string, began time.Time, err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.result.Steps = append(f.result.Steps, s)
+	if !f.over {
+		f.result.Steps = append(f.result.Steps, s)
+	}
 }
 
 // do runs a statement on the control connection.

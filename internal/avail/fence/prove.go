@@ -16,37 +16,53 @@ import (
 
 // end ends what still waits on the server; what new writes wait behind only when commits wait for replicas.
 func (f *fencing) end(ctx context.Context) {
-	clean, stop := context.WithTimeout(ctx, cleanTime)
-	defer stop()
 	if f.setter == nil || f.result.holding != nil {
 		return
 	}
-	if f.closedErr == nil {
-		f.backOnline(clean)
-		_ = f.setter.Close()
-		return
-	}
+	limit, late := cleanTime, f.closedErr == errLate
 	if f.released {
-		long, stop := context.WithTimeout(ctx, restoreTime)
-		defer stop()
-		if f.unrestored = f.restore(long); f.unrestored != nil {
-			f.result.Pending = true
-			go func() { // ends as what it waits for does
-				<-f.closed
-				_ = f.setter.Close()
-			}()
+		limit = restoreTime
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	if f.released && f.closedErr != nil {
+		if f.unrestored = f.restore(ctx); f.unrestored != nil && late {
+			f.leave()
 			return
 		}
-		clean = long
 	}
-	f.giveUp(clean)
+	if f.closedErr != nil {
+		f.giveUp(ctx)
+	}
+	if f.endSetter(); late {
+		<-f.closed
+	}
 	_ = f.setter.Close()
-	f.backOnline(clean)
+	if f.unrestored == nil {
+		f.backOnline(ctx)
+	}
+}
+
+// leave leaves the statement that makes the server read-only as it is: new writes wait behind it until what it waits for is over, or its lock time is.
+func (f *fencing) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over, f.result.Pending = true, true
+	go func() { // ends with that
+		<-f.closed
+		f.endSetter()
+		_ = f.setter.Close()
+	}()
 }
 
 // prove reads back what holds.
 func (f *fencing) prove(ctx context.Context) {
 	r := f.result
+	defer func() {
+		if !r.Proven && f.unrestored != nil {
+			r.By = f.unreleased()
+		}
+	}()
 	if err := f.reconnect(ctx); err != nil {
 		r.By = "not proven: it was not asked again: " + err.Error()
 		return
@@ -70,9 +86,7 @@ func (f *fencing) prove(ctx context.Context) {
 		}
 	}
 	facts.left, facts.writers, facts.late = r.Left, r.Writers, f.closedErr
-	if r.Proven, r.By = facts.judge(); !r.Proven && f.unrestored != nil {
-		r.By = f.unreleased()
-	}
+	r.Proven, r.By = facts.judge()
 }
 
 // reconnect connects again where the limit ended the session with a statement.

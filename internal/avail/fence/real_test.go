@@ -327,6 +327,59 @@ func TestReleased(t *testing.T) {
 	}
 }
 
+// TestUnrestored: one that hangs just after commits were let go on stays closed to clients, and the result says so.
+func TestUnrestored(t *testing.T) {
+	n := sandboxtest.Up(t, "mysql-9.7")
+	at, root := sandboxtest.Target(t, n), sandboxtest.Connect(t, n)
+	accounts(t, root)
+	sources, _ := root.Server.SemiSyncSides()
+	side := sources[0]
+	run(t, root, "CREATE TABLE test.u (id INT)", mysql.InstallPlugin(side.Plugin, side.Library), "SET GLOBAL "+side.Prefix+"_timeout = 600000", "SET GLOBAL "+side.Prefix+"_enabled = ON")
+	done := begin(t, client(t, n, "app"), "INSERT INTO test.t VALUES (1)")
+	in(t, root, "app", "semi-sync ACK")
+	run(t, root, "LOCK TABLES test.u WRITE")
+	look := sandboxtest.Connect(t, n)
+	var goOn func()
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			v, err := read.Variables(t.Context(), look, []string{side.Prefix + "_enabled"})
+			if err != nil || v[side.Prefix+"_enabled"] == "OFF" {
+				goOn = sandboxtest.Pause(t, n)
+				return
+			}
+		}
+	})
+	r, err := Fence(t.Context(), at, Options{Epoch: 3, Keep: []int64{root.Server.ConnectionID, look.Server.ConnectionID}, Limit: 3 * time.Second})
+	looking.Wait()
+	goOn()
+	if err != nil || r.Proven || !r.Pending || !strings.Contains(r.By, "could not be switched on again") || !strings.Contains(r.By, "offline_mode turns clients away") {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if err := <-done; err == nil {
+		t.Error("a client was told that its transaction is committed, which no replica has")
+	}
+	to, err := mysql.ParseTarget("app:Secret-1@tcp(" + net.JoinHostPort("127.0.0.1", strconv.Itoa(n.Port)) + ")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if c, err := mysql.Connect(t.Context(), to.WithPatience(plenty), nil); err == nil {
+			_ = c.Close()
+			t.Fatal("a client is not turned away")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	run(t, root, "UNLOCK TABLES")
+	if err := Undo(t.Context(), at, r.State, 4, plenty); err != nil {
+		t.Fatal(err)
+	}
+	client(t, n, "app")
+	if now, err := read.SemiSyncNow(t.Context(), root); err != nil || !now.Source.Enabled {
+		t.Errorf("semi-sync is not as it was: %+v, %v", now.Source, err)
+	}
+}
+
 // TestHangs: a server that hangs is given up in time.
 func TestHangs(t *testing.T) {
 	n := sandboxtest.Lend(t, "mariadb")
