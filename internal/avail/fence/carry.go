@@ -16,11 +16,11 @@ import (
 
 // close makes the server read-only, and ends the sessions of its clients until it is.
 func (f *fencing) close(ctx context.Context) {
-	state := f.result.State
+	state, server := f.result.State, f.control.Server
 	if state.SemiSync != "" && state.Timeout < forever { // else commits that wait would be told that all is well when their time is over
 		_ = f.do(ctx, "SET GLOBAL /* risso: nobody goes on without a replica */ "+state.SemiSync+"_timeout = "+strconv.Itoa(forever))
 	}
-	if f.control.Server.ClosedToAll(state.ReadOnly, state.Super) {
+	if server.ClosedToAll(state.ReadOnly, state.Super) {
 		f.tellClosed()
 		f.closed <- nil
 	} else if err := f.connectSetter(ctx); err == nil {
@@ -28,7 +28,7 @@ func (f *fencing) close(ctx context.Context) {
 		long, f.endSetter = context.WithCancel(context.WithoutCancel(ctx))
 		go func() { // ends when the server answers, its lock time is over, or end says so
 			err := f.setReadOnly(long)
-			if err == nil && f.control.Server.CanBeClosedToAll() {
+			if err == nil && server.CanBeClosedToAll() {
 				f.tellClosed()
 			}
 			f.closed <- err
