@@ -40,11 +40,27 @@ func DiskFree(ctx context.Context, c *Conn, dir string) (free uint64, ok bool, e
 // stuckAfter is how many seconds commits wait before it is asked why.
 const stuckAfter = 3
 
-// CommitsWaitForRoom reports how many commits wait because the server's disk is full. A MySQL waits for somebody who makes room, tries again once a minute, and says so in
+// CommitsWaitForRoom reports how many commits wait because the server's disk is full. A MariaDB shows that as the state of the thread that writes to the binary log, which others wait
+// behind; it lets commits fail where that is not possible. A MySQL waits for somebody who makes room, tries again once a minute, and says so in
 // its error log at first and every ten minutes; meanwhile it answers as if all were well. What it said before the oldest of these commits began is about others, which went on: a disk may
-// have been full, and be slow now. 0 also where the server does not tell: MySQL before 8.0.22, and MariaDB, which lets commits fail. Sources: MySQL manual, "How MySQL Handles a Full
-// Disk", "The error_log Table"; its mysys/errors.cc, wait_for_free_space.
+// have been full, and be slow now. 0 also where the server does not tell: MySQL before 8.0.22. Sources: MySQL manual, "How MySQL Handles a Full Disk", "The error_log Table"; its
+// mysys/errors.cc, and MariaDB's mysys/errors.c, wait_for_free_space.
 func CommitsWaitForRoom(ctx context.Context, c *Conn) (int, error) {
+	if c.Server.MariaDB() {
+		list, err := c.Maps(ctx, "SELECT /* risso: do commits wait for room on the disk? */ STATE AS state FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for%' AND TIME >= "+strconv.Itoa(stuckAfter))
+		waiting, why := 0, 0
+		for _, r := range list {
+			if WaitsForRoom(r["state"]) {
+				why++
+			} else if strings.Contains(r["state"], "prior transaction to commit") {
+				waiting++
+			}
+		}
+		if why == 0 {
+			return 0, err
+		}
+		return waiting + why, err
+	}
 	if !c.Server.atLeast(80022) || !c.Server.PerformanceSchema {
 		return 0, nil
 	}

@@ -76,63 +76,81 @@ func TestFullThenSlow(t *testing.T) {
 	t.Parallel()
 	b := boxed(t, sandbox.Options{Servers: []string{"mysql-9.7"}, Network: true, Disk: 500 << 20})
 	n := b.Sandbox.Primary()
-	write := func(ctx context.Context) {
-		c, err := mysql.Connect(ctx, sandboxtest.Target(t, n), nil)
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		for ctx.Err() == nil && c.Exec(ctx, "UPDATE small.t SET n = n + 1") == nil {
-		}
+	for !fills(t, n) {
+		restarted(t, n)
 	}
-	writers := func(f func(c *mysql.Conn)) {
-		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() { write(ctx) })
-		}
-		f(sandboxtest.Connect(t, n))
-		stop()
-		all.Wait()
-	}
-	asRoot(t, sandboxtest.Connect(t, n), "CREATE DATABASE small", "CREATE TABLE small.t (n INT)", "INSERT INTO small.t VALUES (1)")
-	for full := false; !full; { // it may also end itself, as it cannot write
-		if err := n.Fill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		writers(func(c *mysql.Conn) {
-			await.Until(t, func() bool {
-				waiting, err := mysql.CommitsWaitForRoom(t.Context(), c)
-				full = waiting > 0
-				return full || err != nil
-			}, "commits that wait for room")
-			if err := n.Kill(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			<-n.Ended()
-		})
-		if err := n.Empty(); err != nil {
-			t.Fatal(err)
-		}
-		if err := n.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	restarted(t, n)
 	if err := n.Slow(1); err != nil {
 		t.Fatal(err)
 	}
-	writers(func(c *mysql.Conn) {
-		await.Until(t, func() bool { return count(t, c, "STATE = 'waiting for handler commit' AND TIME >= 4") > 0 }, "commits that wait for long")
-		for range 20 {
-			if waiting, err := mysql.CommitsWaitForRoom(t.Context(), c); err != nil || waiting > 0 {
-				t.Fatalf("%d commits are said to wait for room (%v), and the disk is only slow", waiting, err)
+	stop := writers(t, n)
+	defer stop()
+	c := sandboxtest.Connect(t, n)
+	await.Until(t, func() bool { return count(t, c, "STATE = 'waiting for handler commit' AND TIME >= 4") > 0 }, "commits that wait for long")
+	for range 20 {
+		if waiting, err := mysql.CommitsWaitForRoom(t.Context(), c); err != nil || waiting > 0 {
+			t.Fatalf("%d commits are said to wait for room (%v), and the disk is only slow", waiting, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err := n.Fast(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writers write until the result is called, or they cannot.
+func writers(t *testing.T, n *sandbox.Node) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			c, err := mysql.Connect(ctx, sandboxtest.Target(t, n), nil)
+			if err != nil {
+				return
 			}
-			time.Sleep(100 * time.Millisecond)
+			defer c.Close()
+			for ctx.Err() == nil && c.Exec(ctx, "UPDATE test.small SET n = n + 1") == nil {
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// fills fills the disk of a server that is written to, and reports whether commits wait for room; it may also end, or let them fail.
+func fills(t *testing.T, n *sandbox.Node) bool {
+	t.Helper()
+	c := sandboxtest.Connect(t, n)
+	asRoot(t, c, "CREATE DATABASE IF NOT EXISTS test", "CREATE TABLE IF NOT EXISTS test.small (n INT)", "INSERT INTO test.small VALUES (1)")
+	if err := n.Fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop := writers(t, n)
+	defer stop()
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(100 * time.Millisecond) {
+		switch waiting, err := mysql.CommitsWaitForRoom(t.Context(), c); {
+		case err != nil:
+			t.Log(err)
+			return false
+		case waiting > 0:
+			return true
 		}
-		if err := n.Fast(); err != nil {
-			t.Fatal(err)
-		}
-	})
+	}
+	return false
+}
+
+// restarted kills a server whose disk is full, makes room, and starts it.
+func restarted(t *testing.T, n *sandbox.Node) {
+	t.Helper()
+	if err := n.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-n.Ended()
+	if err := n.Empty(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func asRoot(t *testing.T, c *mysql.Conn, statements ...string) {

@@ -186,10 +186,7 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	r.Say(fmt.Sprintf("%s [%s]", f, e.Target))
 	err = r.Cluster.Break(ctx, f, e.Target)
 	e.Broken = r.Book.Now()
-	if err == nil {
-		r.hold(ctx, f, e.Broken)
-	}
-	_, last := r.Book.Count()
+	wrote := err == nil && r.hold(ctx, f, e.Broken)
 	// It ends even though ctx may be over.
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -204,7 +201,7 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	if err := errors.Join(err, herr); err != nil {
 		return nil, fmt.Errorf("fault %d (%s) on %s: %w", f.Number, f.Kind, e.Target, err)
 	}
-	e.Stuck = r.Failover && !f.Kind.Harmless() && last <= e.Broken
+	e.Stuck = r.Failover && !f.Kind.Harmless() && !wrote
 	e.Unwell = r.settle(ctx, e.Healed, &e.Rebuilt)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -214,18 +211,19 @@ func (r *Run) one(ctx context.Context, f Fault) (*Event, error) {
 	return e, r.look(ctx, e)
 }
 
-// hold waits until a fault lasted as long as planned, and clients can write, but not longer than the limit.
-func (r *Run) hold(ctx context.Context, f Fault, broken time.Duration) {
+// hold waits until a fault lasted as long as planned, and clients can write, but not longer than the limit. It reports whether they could write at last.
+func (r *Run) hold(ctx context.Context, f Fault, broken time.Duration) bool {
 	const again = 500 * time.Millisecond // they write again if they do for so long
 	for ctx.Err() == nil {
 		now := r.Book.Now()
 		_, last := r.Book.Count()
 		writes := last > broken && now-last < again
 		if now-broken >= f.Least && (writes || f.Kind == Stall || now-broken >= r.Limit) { // a stall is over by itself
-			return
+			return writes
 		}
 		_ = delay.For(ctx, 20*time.Millisecond)
 	}
+	return false
 }
 
 // settle waits until clients write, and all other members follow and are read-only. It returns what is still missing when it has no patience any more.
