@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -114,6 +115,31 @@ func stageOf(t *testing.T, data string) failover.Stage {
 	return j.Stage
 }
 
+// tellJournals logs what was done in each change of the primary, if a test failed.
+func tellJournals(t *testing.T, data string) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	ctx := context.WithoutCancel(t.Context())
+	st, err := state.Open(ctx, filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	defer st.Close()
+	list, err := (&keep.Room{Docs: st}).Journals(ctx, "g")
+	if err != nil {
+		t.Log(err)
+	}
+	for _, j := range list {
+		t.Logf("epoch %d: %s of %s to %s, %s; known: %+v", j.Epoch, j.Kind, j.Old, j.New, j.Stage, j.Known)
+		for _, s := range j.Steps {
+			t.Logf("  %s %s: %s (%s) %s", s.At.Format("15:04:05.000"), s.Where, s.What, s.Took, s.Failed)
+		}
+	}
+}
+
 // returned waits until an old primary replicates again. One that kept a write that nobody was promised, as it died before a replica had it, is rebuilt.
 func (q *squad) returned(old *sandbox.Node, dir string) {
 	q.Helper()
@@ -125,6 +151,15 @@ func (q *squad) returned(old *sandbox.Node, dir string) {
 	})
 	if m.Errant != "" {
 		q.Logf("%s is rebuilt: only it has %s", old.Name, m.Errant)
+		if old.Program.Family == sandbox.FamilyMariaDB { // what of it was acknowledged is in its log
+			var last []string
+			for _, row := range execSQL(q.T, old, "SHOW BINLOG EVENTS")[0].Rows {
+				if *row[2] == "Gtid" || *row[2] == "Annotate_rows" {
+					last = append(last, *row[5])
+				}
+			}
+			q.Logf("the end of its log: %q", last[max(0, len(last)-20):])
+		}
 		_, p := q.members()
 		if err := old.Reseed(q.Context(), p); err != nil {
 			q.Fatal(err)
@@ -180,6 +215,7 @@ func TestControllersFailover(t *testing.T) {
 			}
 		}
 		ask()
+		t.Cleanup(func() { tellJournals(t, first.data) })
 		f.follow()
 		for _, when := range []string{"before_failover", "stopping", "promoting", "after_promotion"} {
 			q.whole()
@@ -203,6 +239,7 @@ func TestControllersFailover(t *testing.T) {
 			if err := old.Kill(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
+			t.Logf("%s killed by %s", old.Name, time.Now().Format("15:04:05.000"))
 			if when == "before_failover" {
 				q.receivers("START", q.others(old))
 			}

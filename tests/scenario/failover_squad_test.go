@@ -25,6 +25,7 @@ type squad struct {
 
 	mu   sync.Mutex
 	rows []int
+	at   []time.Time // when each was acknowledged
 	last int
 }
 
@@ -114,7 +115,7 @@ func (q *squad) write(db *sql.DB, patience time.Duration) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.rows = append(q.rows, id)
+	q.rows, q.at = append(q.rows, id), append(q.at, time.Now())
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (q *squad) complete(nodes ...*sandbox.Node) {
 				continue
 			}
 			for _, o := range q.box.Nodes { // lost, or only not there yet
-				q.Logf("%s has %s of %d acknowledged rows", o.Name, value(q.T, o, in), len(ids))
+				q.Logf("%s has %s of %d acknowledged rows, but not %v", o.Name, value(q.T, o, in), len(ids), q.lacks(o, ids))
 			}
 			show := "SHOW REPLICA STATUS"
 			if n.Program.Family == sandbox.FamilyMariaDB {
@@ -205,6 +206,23 @@ func (q *squad) open(n *sandbox.Node) bool {
 			q.Fatalf("does %s take writes? %v", n.Name, err)
 		}
 	}
+}
+
+// lacks are the rows that a node has not, each with the time at which it was acknowledged.
+func (q *squad) lacks(n *sandbox.Node, ids []string) (list []string) {
+	q.Helper()
+	has := map[string]bool{}
+	for _, row := range execSQL(q.T, n, "SELECT id FROM app.ledger")[0].Rows {
+		has[*row[0]] = true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, id := range ids {
+		if !has[id] {
+			list = append(list, id+" at "+q.at[i].Format("15:04:05.000"))
+		}
+	}
+	return list
 }
 
 // whole waits until the group's primary alone takes writes, all others replicate from it, and each has the whole ledger.

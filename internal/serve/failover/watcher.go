@@ -562,6 +562,10 @@ func (w *watcher) show() {
 // viewOf is where clients go, as the group is.
 func (w *watcher) viewOf(g *group.Group) group.View {
 	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: w.d.Lead.Heard().UTC(), Replicas: []group.Server{}, Unattended: !g.Active}
+	if w.d.Lead.Heard().IsZero() { // the primary may have been replaced while it was down
+		v.NoPrimary = "this controller was started, and has not heard yet what was agreed on meanwhile"
+		return v
+	}
 	if since := w.belief.Since.UTC(); g.Active && w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch && since.Before(v.Seen) { // an agent takes the view for a confirmation
 		v.Seen = since
 	}

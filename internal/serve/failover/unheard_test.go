@@ -1,0 +1,29 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/store/agree"
+)
+
+// unheard is a controller that may have heard from the others.
+type unheard struct {
+	agree.Alone
+	heard time.Time
+}
+
+func (u unheard) Heard() time.Time { return u.heard }
+
+// TestUnheard: a controller that was started names no primary before it has heard what was agreed on meanwhile.
+func TestUnheard(t *testing.T) {
+	g := &group.Group{Name: "g", Active: true, Epoch: 3, Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary}, {Name: "b", Address: "db2:3306", Status: group.Secondary}}}
+	for heard, want := range map[time.Time]bool{{}: false, time.Now(): true} {
+		w := &watcher{d: &Desk{Options: Options{Lead: unheard{heard: heard}}}, g: g, primary: "a", belief: failover.Belief{State: failover.Alive}, last: map[string]seen{"a": {open: true}}}
+		if v := w.viewOf(g); (v.Primary != nil) != want || (v.NoPrimary == "") != want {
+			t.Errorf("heard at %s: %+v, want a primary: %t", heard, v, want)
+		}
+	}
+}
