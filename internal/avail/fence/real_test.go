@@ -252,19 +252,26 @@ func TestAwaitsReplica(t *testing.T) {
 	}
 }
 
+// stuck lets a commit wait for a replica that there is not, and read-only for a table that is locked. It returns the name of the switch of semi-sync.
+func stuck(t *testing.T, n *sandbox.Node, root *mysql.Conn) (enabled string, done <-chan error) {
+	t.Helper()
+	accounts(t, root)
+	sources, _ := root.Server.SemiSyncSides()
+	side := sources[0]
+	run(t, root, "CREATE TABLE test.u (id INT)", mysql.InstallPlugin(side.Plugin, side.Library), "SET GLOBAL "+side.Prefix+"_timeout = 600000", "SET GLOBAL "+side.Prefix+"_enabled = ON")
+	done = begin(t, client(t, n, "app"), "INSERT INTO test.t VALUES (1)")
+	in(t, root, "app", "semi-sync ACK")
+	run(t, root, "LOCK TABLES test.u WRITE")
+	return side.Prefix + "_enabled", done
+}
+
 // TestReleased: where commits were let go on, and the server does not become read-only in spite of that, nobody is told that a commit is done which no replica has: commits
 // wait again before anybody can go on. Without the time for that they are not let go on.
 func TestReleased(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		n := sandboxtest.Up(t, "mysql-9.7")
 		at, root := sandboxtest.Target(t, n), sandboxtest.Connect(t, n)
-		accounts(t, root)
-		sources, _ := root.Server.SemiSyncSides()
-		side := sources[0]
-		run(t, root, "CREATE TABLE test.u (id INT)", mysql.InstallPlugin(side.Plugin, side.Library), "SET GLOBAL "+side.Prefix+"_timeout = 600000", "SET GLOBAL "+side.Prefix+"_enabled = ON")
-		done := begin(t, client(t, n, "app"), "INSERT INTO test.t VALUES (1)")
-		in(t, root, "app", "semi-sync ACK")
-		run(t, root, "LOCK TABLES test.u WRITE") // read-only waits for that
+		enabled, done := stuck(t, n, root)
 		var who []mysql.Target
 		for _, user := range []string{"app", "boss"} {
 			to, err := mysql.ParseTarget(user + ":Secret-1@tcp(" + net.JoinHostPort("127.0.0.1", strconv.Itoa(n.Port)) + ")/")
@@ -296,8 +303,8 @@ func TestReleased(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Log(r.Words())
-			v, err := read.Variables(t.Context(), root, []string{side.Prefix + "_enabled", "offline_mode"})
-			if err != nil || r.Proven || r.Pending || v[side.Prefix+"_enabled"] != "ON" || v["offline_mode"] != "OFF" {
+			v, err := read.Variables(t.Context(), root, []string{enabled, "offline_mode"})
+			if err != nil || r.Proven || r.Pending || v[enabled] != "ON" || v["offline_mode"] != "OFF" {
 				t.Errorf("hold %t, within %s: %+v, %v, %v", hold, limit, r, v, err)
 			}
 			return r
@@ -331,20 +338,14 @@ func TestReleased(t *testing.T) {
 func TestUnrestored(t *testing.T) {
 	n := sandboxtest.Up(t, "mysql-9.7")
 	at, root := sandboxtest.Target(t, n), sandboxtest.Connect(t, n)
-	accounts(t, root)
-	sources, _ := root.Server.SemiSyncSides()
-	side := sources[0]
-	run(t, root, "CREATE TABLE test.u (id INT)", mysql.InstallPlugin(side.Plugin, side.Library), "SET GLOBAL "+side.Prefix+"_timeout = 600000", "SET GLOBAL "+side.Prefix+"_enabled = ON")
-	done := begin(t, client(t, n, "app"), "INSERT INTO test.t VALUES (1)")
-	in(t, root, "app", "semi-sync ACK")
-	run(t, root, "LOCK TABLES test.u WRITE")
+	enabled, done := stuck(t, n, root)
 	look := sandboxtest.Connect(t, n)
 	var goOn func()
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for {
-			v, err := read.Variables(t.Context(), look, []string{side.Prefix + "_enabled"})
-			if err != nil || v[side.Prefix+"_enabled"] == "OFF" {
+			v, err := read.Variables(t.Context(), look, []string{enabled})
+			if err != nil || v[enabled] == "OFF" {
 				goOn = sandboxtest.Pause(t, n)
 				return
 			}

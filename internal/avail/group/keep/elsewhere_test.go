@@ -2,23 +2,16 @@ package keep
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/avail/group"
-	"github.com/rissodb/risso/internal/store/state"
 )
 
 // TestElsewhere: a server is in one group only, whatever it is called.
 func TestElsewhere(t *testing.T) {
 	ctx := t.Context()
-	st, err := state.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	r := &Room{Docs: st, Who: "test"}
+	r := testRoom(t)
 	of := func(name, address string) *group.Group {
 		return &group.Group{Name: name, Members: []group.Member{{Name: "m", Address: address}}}
 	}

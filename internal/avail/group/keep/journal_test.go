@@ -9,15 +9,21 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// TestPrune: changes that changed nothing do not add up; those that did, one that is under way, and those of other groups stay.
-func TestPrune(t *testing.T) {
-	ctx := t.Context()
-	st, err := state.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
+// testRoom is a room of its own, which ends with the test.
+func testRoom(t *testing.T) *Room {
+	t.Helper()
+	st, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
-	r, epoch, ended := &Room{Docs: st, Who: "test"}, uint64(0), time.Now().UTC()
+	t.Cleanup(func() { st.Close() })
+	return &Room{Docs: st, Who: "test"}
+}
+
+// TestPrune: changes that changed nothing do not add up; those that did, one that is under way, and those of other groups stay.
+func TestPrune(t *testing.T) {
+	ctx := t.Context()
+	r, epoch, ended := testRoom(t), uint64(0), time.Now().UTC()
 	write := func(n int, j failover.Journal) {
 		t.Helper()
 		for range n {
