@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -104,5 +105,29 @@ func TestGTIDRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWaitApplied: what a MariaDB wrote itself, as the primary that it was, is applied there; it waits for what another one wrote.
+func TestWaitApplied(t *testing.T) {
+	t.Parallel()
+	c := sandboxtest.Connect(t, sandboxtest.Up(t, "mariadb", "log_bin=binlog", "log_slave_updates=ON"))
+	for _, s := range []string{"CREATE DATABASE w", "SET SESSION gtid_domain_id = 3", "CREATE TABLE w.t (id INT)", "SET SESSION server_id = 77", "CREATE TABLE w.u (id INT)"} {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	own, err := c.Text(t.Context(), "SELECT @@GLOBAL.server_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"0-OWN-1": true, "0-OWN-1,3-OWN-1": true, "3-77-2": false, "0-OWN-1,3-77-2": false, "0-OWN-1000": false} {
+		set, err := mysql.ParseGTIDSet(strings.ReplaceAll(text, "OWN", own))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := mysql.WaitApplied(t.Context(), c, set, 100*time.Millisecond); err != nil || got != want {
+			t.Errorf("%s: %t, %v, want %t", text, got, err, want)
+		}
 	}
 }

@@ -83,12 +83,33 @@ func WaitApplied(ctx context.Context, c *Conn, set GTIDSet, d time.Duration) (bo
 	if set.Empty() {
 		return true, nil
 	}
-	function := "WAIT_FOR_EXECUTED_GTID_SET"
+	function, wanted := "WAIT_FOR_EXECUTED_GTID_SET", set.String()
 	if c.Server.MariaDB() {
+		var err error
 		function = "MASTER_GTID_WAIT"
+		if wanted, err = unwritten(ctx, c, set); err != nil || wanted == "" {
+			return err == nil, err
+		}
 	}
-	text, err := c.Text(ctx, fmt.Sprintf("SELECT /* risso: is it applied? */ %s(%s, %.3f)", function, Literal(set.String()), d.Seconds()))
+	text, err := c.Text(ctx, fmt.Sprintf("SELECT /* risso: is it applied? */ %s(%s, %.3f)", function, Literal(wanted), d.Seconds()))
 	return text == "0", err
+}
+
+// unwritten is what a MariaDB did not write itself of a set. MASTER_GTID_WAIT looks at gtid_slave_pos alone: for what the server wrote as the primary that it was, and it asks its source to go
+// on behind, it would wait for good (MariaDB documentation, "MASTER_GTID_WAIT", "gtid_slave_pos").
+func unwritten(ctx context.Context, c *Conn, set GTIDSet) (string, error) {
+	rows, err := c.Maps(ctx, "SELECT /* risso: what has it written itself? */ @@GLOBAL.gtid_binlog_state AS state, @@GLOBAL.server_id AS id")
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	logged, err := ParseBinlogState(rows[0]["state"])
+	var list []string
+	for _, g := range set.Domains() {
+		if fmt.Sprint(g.Server) != rows[0]["id"] || !logged.Contains(g) {
+			list = append(list, g.String())
+		}
+	}
+	return strings.Join(list, ","), err
 }
 
 // StandingQuery asks in one row whether a server takes writes (closed), who it is (uuid), and which transactions it has had (executed, as ExecutedTransactions).

@@ -40,7 +40,9 @@ type Part struct {
 	Because      string        `json:"why"`
 	Transactions []Transaction `json:"transactions"`     // what they changed, as the replica's binary logs tell, the oldest first
 	Unseen       string        `json:"unseen,omitempty"` // why not all of them could be looked at; "": all were
-	errant       mysql.Errant  `json:"-"`
+	// Unwritten says that its server, whose binary logs are all there, has none of them: writing them failed, and no client was told that they were committed.
+	Unwritten bool         `json:"unwritten,omitempty"`
+	errant    mysql.Errant `json:"-"`
 }
 
 // Has reports whether a transaction is one of these.

@@ -87,6 +87,9 @@ func (p *Part) take(seen Seen, err error) {
 		origin := mysql.Origin{Domain: g.Domain, Server: g.Server}
 		switch {
 		case p.Unseen != "":
+		case !found[origin] && seen.Before != nil && seen.Before[origin] <= p.errant.Theirs[origin]:
+			p.Unseen = fmt.Sprintf("its binary logs are all there, and have none of those up to %s: writing them failed, and nobody was told that they were committed", g)
+			p.Unwritten = len(p.errant.State) == 1
 		case !found[origin]:
 			p.Unseen = "its binary logs have none any more of those up to " + g.String()
 		case seen.Before[origin] > p.errant.Theirs[origin]:

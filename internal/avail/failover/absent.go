@@ -64,6 +64,30 @@ func (k Known) Absent(here map[string]string, away []string) (names []string, wo
 	return names, strings.Join(why, "; ")
 }
 
+// After completes what is known of a primary by what was known of it before.
+func (k Known) After(was Known) Known {
+	k.Covered = k.Executed
+	if !k.Lossless || !was.Lossless || was.Covered == "" || was.UUID != k.UUID || was.ServerID != k.ServerID || was.Unacked != k.Unacked {
+		return k
+	}
+	k.Covered = was.Covered
+	for _, name := range k.Acks {
+		if more, err := mysql.ErrantTransactions(was.Executed, k.Had[name].Received); err == nil && k.Had[name].Received != "" && more.Empty() {
+			k.Covered = was.Executed
+		}
+	}
+	return k
+}
+
+// Owed is what has to be on the next primary: all that the old one had. A MariaDB has GTIDs before a replica has them, also of what it then cannot write to its binary log: of one whose commits
+// wait for replicas it is what was acknowledged for all that is known.
+func (k Known) Owed() string {
+	if set, err := mysql.ParseGTIDSet(k.Executed); err == nil && set.ByDomain() && k.Lossless && k.Covered != "" {
+		return k.Covered
+	}
+	return k.Executed
+}
+
 // asked is how many of those that acknowledge are among some members.
 func (k Known) asked(names []string) (n int) {
 	for _, name := range k.Acks {

@@ -77,3 +77,40 @@ func TestDeaf(t *testing.T) {
 		t.Errorf("one receives: %+v", got.Deaf)
 	}
 }
+
+// TestAfter: what was acknowledged without a replica has to be there; what came after that, while no commit went on without one, need not.
+func TestAfter(t *testing.T) {
+	first := failover.Known{ServerID: "1", Executed: "0-1-90", Lossless: true, Acks: []string{"b", "c"}, Unacked: 4}.After(failover.Known{})
+	if first.Covered != "0-1-90" || first.Owed() != "0-1-90" {
+		t.Fatalf("at first: %+v", first)
+	}
+	next := first
+	next.Executed = "0-1-103"
+	had := func(k failover.Known, b string) failover.Known {
+		k.Had = map[string]failover.Had{"b": {Received: b}}
+		return k
+	}
+	loose, went, other := next, next, next
+	loose.Lossless, went.Unacked, other.ServerID = false, 5, "7"
+	for _, c := range []struct {
+		what string
+		was  failover.Known
+		now  failover.Known
+		owed string
+	}{
+		{"nobody has what it had", first, had(next, "0-1-80"), "0-1-90"},
+		{"it is not known what anybody has", first, next, "0-1-90"},
+		{"a replica has it", failover.Known{ServerID: "1", Executed: "0-1-99", Covered: "0-1-90", Lossless: true, Unacked: 4}, had(next, "0-1-99"), "0-1-99"},
+		{"it waits for nobody", first, loose, "0-1-103"},
+		{"a commit went on without a replica", first, went, "0-1-103"},
+		{"another server", first, other, "0-1-103"},
+		{"it did not wait before", failover.Known{ServerID: "1", Executed: "0-1-90", Covered: "0-1-90", Unacked: 4}, next, "0-1-103"},
+	} {
+		if got := c.now.After(c.was).Owed(); got != c.owed {
+			t.Errorf("%s: %s, want %s", c.what, got, c.owed)
+		}
+	}
+	if k := (failover.Known{Executed: "00000000-0000-0000-0000-00000000000a:1-9", Covered: "00000000-0000-0000-0000-00000000000a:1-5", Lossless: true}); k.Owed() != k.Executed {
+		t.Error("a MySQL has a GTID only when a replica has acknowledged it")
+	}
+}

@@ -435,7 +435,7 @@ func (ch *chooser) losses() {
 		have = have.Union(c.received)
 		sets, reached = append(sets, c.Received, n.GTID.State, n.GTID.Executed), append(reached, n.GTID.Applied)
 	}
-	had := []string{ch.Known.Executed}
+	had := []string{ch.Known.Owed()}
 	for i := range ch.c.Candidates {
 		c := &ch.c.Candidates[i]
 		if slices.ContainsFunc(c.Refused, func(r Refusal) bool {

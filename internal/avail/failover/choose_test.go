@@ -397,6 +397,23 @@ func TestReceipt(t *testing.T) {
 		}, want: failover.Lost, lost: uuidA + ":101-103", count: 3},
 		{what: "with a tag", with: func(j *failover.Journal, _ *scene) { j.Known.Executed = uuidA + ":1-100:app:1-2" }, want: failover.Lost, lost: uuidA + ":app:1-2", count: 2},
 		{what: "MariaDB", maria: true, with: func(j *failover.Journal, _ *scene) { j.Known.Executed = "0-1-103" }, want: failover.Lost, lost: "0-1-103", count: 3},
+		{what: "MariaDB, of semi-sync, and it is not known since when", maria: true, with: func(j *failover.Journal, s *scene) {
+			lossless(1, "b", "c", "d")(j, s)
+			j.Known.Executed = "0-1-103"
+		}, want: failover.Lost, lost: "0-1-103", count: 3},
+		{what: "MariaDB, of semi-sync, after all that was acknowledged", maria: true, with: func(j *failover.Journal, s *scene) {
+			lossless(1, "b", "c", "d")(j, s)
+			j.Known.Executed, j.Known.Covered = "0-1-103", "0-1-90"
+		}, want: failover.NothingLost, lost: "0-1-103", count: 3, words: "a has 3 transactions that were never acknowledged"},
+		{what: "MariaDB, of semi-sync, with some from before", maria: true, with: func(j *failover.Journal, s *scene) {
+			lossless(1, "b", "c", "d")(j, s)
+			j.Known.Executed, j.Known.Covered = "0-1-103", "0-1-101"
+		}, want: failover.Lost, lost: "0-1-103", count: 3},
+		{what: "MariaDB, and too few were asked", maria: true, with: func(j *failover.Journal, s *scene) {
+			lossless(2, "b", "c", "d")(j, s)
+			s.node("c").Seen, s.node("d").Seen = false, false
+			j.Known.Executed, j.Known.Covered = "0-1-103", "0-1-90"
+		}, want: failover.Lost, lost: "0-1-103", count: 3},
 		{what: "MariaDB, of another domain", maria: true, with: func(j *failover.Journal, s *scene) {
 			j.Known.Executed = "0-1-100,7-1-2"
 			s.domains("b", "0-1-100,7-1-1", "0-1-100,7-1-1", "")

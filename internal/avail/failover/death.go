@@ -27,11 +27,12 @@ func DefaultPatience() Patience {
 
 // Probe is a look at the primary.
 type Probe struct {
-	At   time.Time // when it began
-	OK   bool
-	Kind string // as topology.Failure has it: refused, timeout, hung …
-	Text string
-	Full int // commits that wait because its disk is full, as mysql.CommitsWaitForRoom has it
+	At    time.Time // when it began
+	OK    bool
+	Kind  string // as topology.Failure has it: refused, timeout, hung …
+	Text  string
+	Full  int       // commits that wait because its disk is full, as mysql.CommitsWaitForRoom has it
+	Still time.Time // since when it commits nothing; zero: not known
 }
 
 // Witness is what a replica says of its source.
@@ -63,7 +64,7 @@ const (
 // Belief is a state, and why.
 type Belief struct {
 	State State
-	Since time.Time // of the first look that did not succeed
+	Since time.Time // of the first look that did not succeed; with a full disk, since when nothing was committed
 	Kind  string    // refused, frozen; full: it answers, and its disk is full
 	Alone bool      // of Unreachable: nobody says that it lives, and too few can say that it does not
 	Words string
@@ -75,7 +76,8 @@ type Watch struct {
 	Expected  []string // replicas that should be heard as witnesses
 	failing   []Probe  // since it last answered
 	last      Probe
-	full      time.Time // since when commits wait for room on its disk; zero: none do
+	full      time.Time // since when commits are seen to wait for room on its disk; zero: none do
+	stood     time.Time // since when nothing was committed then
 	witnesses map[string]Witness
 }
 
@@ -88,7 +90,10 @@ func NewWatch(p Patience, expected []string) *Watch {
 func (w *Watch) Probed(p Probe) {
 	w.last = p
 	if p.OK && p.Full > 0 && w.full.IsZero() {
-		w.full = p.At
+		w.full, w.stood = p.At, p.At
+		if !p.Still.IsZero() {
+			w.stood = p.Still
+		}
 	} else if p.OK && p.Full == 0 {
 		w.full = time.Time{}
 	}
@@ -139,7 +144,7 @@ func (w *Watch) Belief(now time.Time) Belief {
 			return Belief{State: Unasked, Since: w.last.At, Kind: w.last.Kind, Words: "it lives, but cannot be asked: " + w.last.Text}
 		}
 		if !w.full.IsZero() && now.Sub(w.full) >= sureFull {
-			return Belief{State: Dead, Since: w.full, Kind: KindFull, Words: FullWords(w.last.Full)}
+			return Belief{State: Dead, Since: w.stood, Kind: KindFull, Words: FullWords(w.last.Full)}
 		}
 		return Belief{State: Alive}
 	}

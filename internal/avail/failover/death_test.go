@@ -106,8 +106,9 @@ func TestFull(t *testing.T) {
 	}{{0, 0, failover.Alive}, {250 * time.Millisecond, 3, failover.Alive}, {750 * time.Millisecond, 0, failover.Alive}, {time.Second, 4, failover.Alive},
 		{1900 * time.Millisecond, 4, failover.Alive}, {2 * time.Second, 1, failover.Dead}, {3 * time.Second, 0, failover.Alive}} {
 		at := start.Add(c.after)
-		w.Probed(failover.Probe{At: at, OK: true, Full: c.full})
-		if b := w.Belief(at); b.State != c.want || b.State == failover.Dead && (b.Kind != failover.KindFull || !strings.Contains(b.Words, "1 commit waits")) {
+		still := at.Add(-4 * time.Second)
+		w.Probed(failover.Probe{At: at, OK: true, Full: c.full, Still: still})
+		if b := w.Belief(at); b.State != c.want || b.State == failover.Dead && (!b.Since.Equal(start.Add(-3*time.Second)) || b.Kind != failover.KindFull || !strings.Contains(b.Words, "1 commit waits")) {
 			t.Errorf("after %s: got %+v, want %s", c.after, b, c.want)
 		}
 	}

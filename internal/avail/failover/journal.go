@@ -74,6 +74,10 @@ type Known struct {
 	SemiSync bool         `json:"semi_sync,omitempty"` // it was in force then
 	Lossless bool         `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int          `json:"wait_for,omitempty"`
+	Unacked  int64        `json:"unacknowledged,omitempty"` // how many commits it has let go on without a replica since it was started
+	// Covered is, where it is Lossless, what it had executed when a replica was last seen to have all of that, or when it was first seen to be Lossless: what came after that was
+	// acknowledged to nobody before a replica had it. "": not known.
+	Covered string `json:"covered,omitempty"`
 	// Settings are those in which one that follows is to be like it.
 	Settings map[string]string `json:"settings,omitempty"`
 	Acks     []string          `json:"acknowledgers,omitempty"` // who could acknowledge: names of members, also of those that were not seen; what is no name is no member
@@ -162,6 +166,8 @@ type Receipt struct {
 	Behind  string `json:"lost_behind,omitempty"`
 	Count   uint64 `json:"lost_count"`
 	Checked string `json:"checked"` // against what: the old primary itself, or what was last seen of it
+	// Again is, by the clock of the old primary, when it was started again, if it has transactions that the new one has not; zero: it was not.
+	Again time.Time `json:"started_again,omitzero"`
 	// Contents are what those that are lost changed, without the values; nil: no log of them was read yet.
 	Contents *Contents `json:"contents,omitempty"`
 	// Applied are those of them that were applied to the new primary later.
@@ -190,7 +196,8 @@ type Contents struct {
 	More         int64                `json:"more"`         // transactions that are not listed
 	Rows         int64                `json:"rows"`         // that those that are listed changed
 	Unseen       string               `json:"unseen,omitempty"`
-	Until        time.Time            `json:"until,omitzero"` // about when the server removes the log of the first of them; zero: not by itself, or not known
+	Unwritten    bool                 `json:"unwritten,omitempty"` // the old primary could not write them to its binary log, and told nobody that they were committed
+	Until        time.Time            `json:"until,omitzero"`      // about when the server removes the log of the first of them; zero: not by itself, or not known
 }
 
 // Applied is a transaction that was applied to another server after it was lost.

@@ -43,6 +43,9 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 	case j.Known.Executed == "":
 		r.Verdict = PerhapsLost
 		r.Words = "it is not known whether transactions are lost: nothing was known of " + j.Old + " when it died"
+	case !lost.Empty() && unacknowledged(j, t):
+		r.Verdict, r.Words = proven(j)
+		amend(&r, lost, r.Checked)
 	case !lost.Empty():
 		// Those of MariaDB are counted from what the new primary has, which by now wrote some of its own.
 		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), max(1, j.Missing, lost.Count())
@@ -109,6 +112,15 @@ func kept(j *Journal, t *topology.Topology) (e mysql.Errant, known bool) {
 		})
 	}
 	return e, err == nil
+}
+
+// unacknowledged reports whether it is proven of those that are missing that nobody was told that they were committed.
+func unacknowledged(j *Journal, t *topology.Topology) bool {
+	owed := *j
+	owed.Known.Executed = j.Known.Owed()
+	lost, err := missing(&owed, t)
+	verdict, _ := proven(j)
+	return err == nil && lost.Empty() && verdict == NothingLost
 }
 
 // missing are the transactions that the old primary had when it was last seen, and the new one has not.
@@ -189,8 +201,33 @@ func (k Known) AtRisk(asked []string) string {
 	return "no acknowledged transaction would be lost: each commit waits for " + digits.Counted(max(1, k.WaitFor), "replica")
 }
 
-// Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new.
-func Amend(r *Receipt, e mysql.Errant) bool { return amend(r, e, theOld) }
+// Returned is what became of an old primary that answers again.
+type Returned struct {
+	Started time.Time     // when it was started, by this machine's clock, within a second; zero: it runs since before it was replaced
+	Skew    time.Duration // by how much its clock is ahead
+}
+
+// Amend puts into a receipt which transactions the old primary has, now that it answers, and the new one has not. It reports whether that is something new. One that was started again may have
+// taken writes and told clients so, before anybody kept it from that: what it has is not known to be unacknowledged before it is read.
+func Amend(r *Receipt, e mysql.Errant, back Returned) bool {
+	if !amend(r, e, theOld) {
+		return false
+	}
+	if r.Verdict == NothingLost && !back.Started.IsZero() {
+		r.Verdict, r.Again = PerhapsLost, back.Started.Add(back.Skew-time.Second)
+		r.Words = strings.Replace(r.Words, neverAcked(r.Count), startedSince(r.Count), 1)
+	}
+	return true
+}
+
+// What is said of so many transactions that only the old primary has.
+func neverAcked(n uint64) string {
+	return digits.Plural(int(n), "transaction that was never acknowledged", "transactions that were never acknowledged")
+}
+
+func startedSince(n uint64) string {
+	return digits.Counted(int(n), "transaction") + " more, and was started again since; whether it took writes then is not known"
+}
 
 // AmendByLogs does so with those that copies of its binary logs have. They may end before the logs of the server do: what it said itself stays.
 func AmendByLogs(r *Receipt, e mysql.Errant) bool {
@@ -212,10 +249,52 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), count, checked
 	if r.Verdict == NothingLost {
 		proof, _, _ := strings.Cut(r.Words, "; "+r.Old+" has ") // its logs may have told of some before it answered
-		r.Words = fmt.Sprintf("%s; %s has %s that were never acknowledged: %s", proof, r.Old, digits.Counted(int(r.Count), "transaction"), short(errant))
+		r.Words = fmt.Sprintf("%s; %s has %s: %s", proof, r.Old, neverAcked(r.Count), short(errant))
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
+	}
+	return true
+}
+
+// Read puts into a receipt what those that are lost changed, as logs tell. Of MariaDB the numbers alone do not tell how many they are, nor whether there are any: a disk that is full
+// leaves some that were never written.
+func (r *Receipt) Read(c *Contents) {
+	r.Contents = c
+	n := uint64(len(c.Transactions)) + uint64(c.More)
+	switch {
+	case r.settled():
+	case c.Unwritten && r.Verdict == Lost:
+		r.Verdict = NothingLost
+		r.Words = fmt.Sprintf("zero acknowledged transactions lost: %s could not write to its binary log what it counted up to %s, told nobody that it was committed, and has nothing else that %s has not", r.Old, short(r.Lost), r.New)
+	case c.Unseen == "" && n > 0 && n != r.Count:
+		r.Words = strings.Replace(r.Words, digits.Counted(int(r.Count), "transaction"), digits.Counted(int(n), "transaction"), 1)
+		r.Count = n
+	}
+}
+
+// settled says whether an old primary that was started again took writes then, now that it is read what it has. Those of before its death were not acknowledged. False: it is no such one, or
+// not all of that was read.
+func (r *Receipt) settled() bool {
+	c := r.Contents
+	if r.Verdict != PerhapsLost || r.Again.IsZero() || c.Unseen != "" || c.More > 0 || len(c.Transactions) == 0 {
+		return false
+	}
+	var list []time.Time
+	for _, t := range c.Transactions {
+		if !t.Time.Before(r.Again) {
+			list = append(list, t.Time)
+		}
+	}
+	if len(list) == 0 {
+		r.Verdict, r.Words = NothingLost, strings.Replace(r.Words, startedSince(r.Count), neverAcked(r.Count), 1)
+		return true
+	}
+	r.Verdict, r.Count = Lost, uint64(len(list))
+	r.Words = fmt.Sprintf("%s lost: %s was started again and took writes, from %s to %s by its clock, before it was kept from them", digits.Counted(len(list), "transaction"), r.Old,
+		slices.MinFunc(list, time.Time.Compare).UTC().Format(time.DateTime), slices.MaxFunc(list, time.Time.Compare).UTC().Format(time.DateTime))
+	if older := len(c.Transactions) - len(list); older > 0 {
+		r.Words += "; " + digits.Plural(older, "transaction of before its death was", "transactions of before its death were") + " never acknowledged"
 	}
 	return true
 }

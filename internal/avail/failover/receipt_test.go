@@ -20,7 +20,7 @@ func TestAmend(t *testing.T) {
 	}
 	const uuid = "00000000-0000-0000-0000-00000000000a"
 	r := &Receipt{Verdict: NothingLost, Old: "a", New: "b", Words: "zero acknowledged transactions lost: so it was proven"}
-	if !AmendByLogs(r, errant(uuid+":7")) || !Amend(r, errant(uuid+":7-8")) {
+	if !AmendByLogs(r, errant(uuid+":7")) || !Amend(r, errant(uuid+":7-8"), Returned{}) {
 		t.Fatal("nothing new is said")
 	}
 	if AmendByLogs(r, errant(uuid+":7-9")) {

@@ -57,6 +57,8 @@ type Member struct {
 	// Replaced says of a FAULTY one that a failover made another one the primary: the transactions that only it has are in the receipt of that.
 	Replaced bool `json:"replaced,omitempty"`
 	Back     bool `json:"back,omitempty"` // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up
+	// Pointing says that it is being pointed at the primary, or that this was cut off: then it may replicate from there, stopped, and nobody stopped it on purpose.
+	Pointing bool `json:"pointing,omitempty"`
 	// Rebuild says of a FAULTY one that its data are being replaced, or that this failed; nil: nobody tried.
 	Rebuild *Rebuild `json:"rebuild,omitempty"`
 	// Fenced is what a server had before it was kept from writes, as package fence has it; it gets that back when it is the primary again.

@@ -22,7 +22,8 @@ type seen struct {
 	uuid     string // server_uuid, or server_id where there is none
 	executed string
 	channels []read.ReplicaChannel
-	full     int // commits that wait because its disk is full
+	full     int       // commits that wait because its disk is full
+	still    time.Time // since when it commits nothing
 }
 
 // How often members are looked at: the primary; those that replicate; those too while the primary is suspected.
@@ -123,6 +124,7 @@ func (p *prober) look(ctx context.Context, c *mysql.Conn) (seen, *mysql.Conn) {
 	}
 	if err == nil {
 		s.full = p.waits(ctx, c, &s)
+		s.still = p.since
 	}
 	s.ended = time.Now()
 	if err != nil {

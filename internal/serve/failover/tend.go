@@ -114,7 +114,7 @@ func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, care 
 			return
 		}
 		if seen.Alive && seen.Known.Executed != "" {
-			w.known = seen.Known
+			w.known = seen.Known.After(w.known)
 		}
 		w.state.seen = seen
 		w.find()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/agree"
 )
 
@@ -24,6 +25,19 @@ func TestUnheard(t *testing.T) {
 		w := &watcher{d: &Desk{Options: Options{Lead: unheard{heard: heard}}}, g: g, primary: "a", belief: failover.Belief{State: failover.Alive}, last: map[string]seen{"a": {open: true}}}
 		if v := w.viewOf(g); (v.Primary != nil) != want || (v.NoPrimary == "") != want {
 			t.Errorf("heard at %s: %+v, want a primary: %t", heard, v, want)
+		}
+	}
+}
+
+// TestLookBefore: a look at a member from before it was the primary says nothing of the primary.
+func TestLookBefore(t *testing.T) {
+	g := &group.Group{Name: "g", Active: true, Epoch: 3, Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary}}}
+	now := time.Now()
+	for at, want := range map[time.Time]bool{now.Add(-time.Millisecond): true, now.Add(time.Millisecond): false} {
+		w := &watcher{d: &Desk{Options: Options{Lead: unheard{heard: now}}}, g: g, primary: "a", named: now, belief: failover.Belief{State: failover.Alive},
+			last: map[string]seen{"a": {at: at, channels: make([]read.ReplicaChannel, 1)}}}
+		if v := w.viewOf(g); (v.Primary != nil) != want {
+			t.Errorf("a look %s after it became the primary: %+v", at.Sub(now), v)
 		}
 	}
 }

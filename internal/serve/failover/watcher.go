@@ -35,7 +35,8 @@ type watcher struct {
 	g       *group.Group
 	sight   group.Sight // of its lease
 	watch_  *failover.Watch
-	primary string // whom watch_ is about
+	primary string    // whom watch_ is about
+	named   time.Time // since when, by this process's clock
 	probers map[string]*prober
 	stops   map[string]context.CancelFunc
 	last    map[string]seen
@@ -231,7 +232,7 @@ func (w *watcher) watchPrimary() {
 		w.watch_.Expected = expected
 		return
 	}
-	w.primary, w.belief = name, failover.Belief{}
+	w.primary, w.named, w.belief = name, time.Now(), failover.Belief{}
 	w.watch_ = failover.NewWatch(w.d.patience, expected)
 	w.known, w.noted, w.absent = failover.Known{Name: name}, time.Time{}, absent{}
 	w.state.refused, w.state.awaits = nil, ""
@@ -257,7 +258,7 @@ func (w *watcher) take(s seen) {
 		w.ids[s.name] = s.uuid
 	}
 	if s.name == w.primary {
-		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text, Full: s.full})
+		w.watch_.Probed(failover.Probe{At: s.at, OK: s.kind == "", Kind: s.kind, Text: s.text, Full: s.full, Still: s.still})
 		if s.kind == "" && s.open {
 			w.opened = s.at
 		}
@@ -579,7 +580,7 @@ func (w *watcher) viewOf(g *group.Group) group.View {
 			v.NoPrimary = m.Name + " is dead" // without what counts up: each view that differs is told
 		case m.Status == group.Primary && m.Name == w.primary && w.belief.Alone && w.belief.Kind == "refused":
 			v.NoPrimary = "nothing listens at " + m.Name
-		case m.Status == group.Primary && m.Name == w.primary && ok && last.kind == "" && !last.open && len(last.channels) > 0:
+		case m.Status == group.Primary && m.Name == w.primary && ok && last.kind == "" && last.at.After(w.named) && !last.open && len(last.channels) > 0: // a look before is of a replica
 			v.NoPrimary = m.Name + " takes no writes, and replicates itself"
 		case m.Status == group.Primary && g.Moving && !w.sight.Over(g.Lease, time.Now()):
 			v.NoPrimary = m.Name + " hands over"

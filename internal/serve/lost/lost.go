@@ -170,7 +170,7 @@ const MostKept = 100
 // Contents are what transactions changed, for a receipt: without the values in their statements.
 func Contents(ctx context.Context, which mysql.Errant, logs Logs) *failover.Contents {
 	part, more := errant.Contents(ctx, which, logs, MostKept)
-	c := &failover.Contents{Read: time.Now().UTC(), From: logs.Words, Transactions: part.Transactions, More: more, Unseen: part.Unseen}
+	c := &failover.Contents{Read: time.Now().UTC(), From: logs.Words, Transactions: part.Transactions, More: more, Unseen: part.Unseen, Unwritten: part.Unwritten}
 	if logs.Keep != nil && len(c.Transactions) > 0 {
 		if keep, err := logs.Keep(ctx); err == nil && keep > 0 {
 			c.Until = c.Transactions[0].Time.Add(keep)

@@ -145,20 +145,28 @@ func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target
 
 // leased runs f while the group's lease is held, with a context that ends when it is lost. The group that f gets has the new epoch in its lease.
 func (c *Carrier) leased(ctx context.Context, name string, f func(ctx context.Context, g *group.Group) error) error {
+	return c.held(ctx, name, func(ctx, _ context.Context, g *group.Group) error { return f(ctx, g) })
+}
+
+// held does so, with a second context that ends only when the lease is lost, for what is not to stay half done.
+func (c *Carrier) held(ctx context.Context, name string, f func(ctx, lasting context.Context, g *group.Group) error) error {
 	g, err := c.take(ctx, name)
 	if err != nil {
 		return err
 	}
 	epoch := g.Lease.Epoch
+	lasting, lost := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer lost(nil)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer context.AfterFunc(lasting, func() { cancel(context.Cause(lasting)) })()
 	var renewing sync.WaitGroup
-	renewing.Go(func() { cancel(c.renew(ctx, name, epoch)) })
-	err = f(ctx, g)
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrLost) {
+	renewing.Go(func() { lost(c.renew(lasting, name, epoch)) })
+	err = f(ctx, lasting, g)
+	if cause := context.Cause(lasting); err != nil && errors.Is(cause, ErrLost) {
 		err = errors.Join(err, cause)
 	}
-	cancel(nil)
+	lost(nil)
 	renewing.Wait()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Limits.Stop)
 	defer stop()
@@ -277,6 +285,18 @@ type run struct {
 	j       *keep.Journal
 	mu      sync.Mutex // of the journal
 	nodes   map[string]*node
+	lasting context.Context // ends only when the lease is lost
+}
+
+// past is the context from where there is no way back. Members that follow nobody are worse than an end that comes a few seconds late: who interrupts it is told.
+// What cannot be brought to its end stays in the journal.
+func (r *run) past(ctx context.Context) (lasting context.Context, done func()) {
+	stop := context.AfterFunc(ctx, func() {
+		if r.lasting.Err() == nil {
+			r.words("", "it is too late to go back: it is brought to its end, which takes a moment")
+		}
+	})
+	return r.lasting, func() { stop() }
 }
 
 // mine reports whether the lease of a group, as it is now, is that of this run.

@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -33,7 +34,7 @@ type Closed struct {
 	did   string // what is said when it was opened
 }
 
-// closed says why the primary of a group takes no writes; nil: it takes them, does not answer, or replicates.
+// closed says why the primary of a group takes no writes; nil: it takes them, or does not answer.
 func (c *Carrier) closed(ctx context.Context, g *group.Group, t *topology.Topology, targets map[string]mysql.Target) *Closed {
 	i := g.Primary()
 	if i < 0 {
@@ -41,11 +42,14 @@ func (c *Carrier) closed(ctx context.Context, g *group.Group, t *topology.Topolo
 	}
 	m := g.Members[i]
 	p := t.Find(m.Name)
-	if p < 0 || !t.Nodes[p].Seen || t.Nodes[p].Writes.Open() || len(t.Nodes[p].Channels) > 0 {
+	if p < 0 || !t.Nodes[p].Seen || t.Nodes[p].Writes.Open() {
 		return nil
 	}
 	out := &Closed{Trouble: fleet.Trouble{What: m.Name + ", the primary of " + g.Name + ", takes no writes", Remedy: opens(g, m.Name)}}
 	switch w := t.Nodes[p].Writes; {
+	case len(t.Nodes[p].Channels) > 0:
+		out.Why, out.Remedy = "it replicates itself from "+t.Nodes[p].Channels[0].Source, unchained(g, &t.Nodes[p])
+		return out
 	case w.InnoDB:
 		out.Why, out.Remedy = "its InnoDB was started read-only", "restart "+m.Name+" without innodb_read_only"
 		return out
@@ -71,6 +75,11 @@ func (c *Carrier) closed(ctx context.Context, g *group.Group, t *topology.Topolo
 		out.Why = "somebody made it read-only since it was started"
 	}
 	return out
+}
+
+// unchained is how a primary that replicates is the primary again.
+func unchained(g *group.Group, n *topology.Node) string {
+	return strings.Join(mysql.Of(n.Server).StopAll(), "; ") + " on " + n.Name + ", then " + opens(g, n.Name)
 }
 
 // opens is the command that lets the primary take writes.
@@ -138,7 +147,7 @@ func openable(g *group.Group, t *topology.Topology, closed *Closed) error {
 	case p < 0 || !t.Nodes[p].Seen:
 		return no("risso failover --group "+g.Name, "%s does not answer", primary)
 	case len(t.Nodes[p].Channels) > 0:
-		return no("stop and reset its channel", "%s replicates itself from %s", primary, t.Nodes[p].Channels[0].Source)
+		return no(unchained(g, &t.Nodes[p]), "%s replicates itself from %s", primary, t.Nodes[p].Channels[0].Source)
 	case closed == nil:
 		return no("", "%s takes writes", primary)
 	case closed.Remedy != opens(g, primary):

@@ -30,6 +30,7 @@ func (u *trio) closes(p *sandbox.Node) {
 	shut, open := conn.Server.CloseWrites(), conn.Server.Open()
 	conn.Close()
 	u.interrupted(p)
+	u.preparedInterrupted(p)
 	u.sql(p, shut[0])
 	did, seen, err := c.Tend(ctx, "g", Tends)
 	if err != nil || len(did) != 0 || seen.Closed == nil || seen.Closed.Opens || !strings.Contains(seen.Closed.Why, "somebody made it read-only") {
@@ -88,45 +89,129 @@ func (s spy) PutDocument(ctx context.Context, d state.Document) (state.Document,
 	return s.documents.PutDocument(ctx, d)
 }
 
-// interrupted interrupts switchovers: what became of the group is said, and is so.
+// interrupted interrupts switchovers: what became of the group is said, and is so. Where there is no way back it is brought to its end all the same.
 func (u *trio) interrupted(p *sandbox.Node) {
 	u.Helper()
-	for _, c := range []struct{ at, says, remedy string }{
-		{`"moving":true`, "interrupted; nothing was changed", ""},
-		{`"stage":"draining"`, "interrupted; " + p.Name + " is the primary as before", ""},
-		{"", "interrupted; what was begun is neither finished nor taken back", "risso failover resume --group g"},
+	for _, c := range []struct{ at, says string }{
+		{`"moving":true`, "interrupted; nothing was changed"},
+		{`"stage":"draining"`, "interrupted; " + p.Name + " is the primary as before"},
+		{"it is the primary", ""},
+		{`"stage":"pointing"`, ""},
+		{"START ", ""}, // before a member that was pointed at the new primary is started
 	} {
 		ctx, cancel := context.WithCancel(u.Context())
 		carrier, opened := u.carrier(), new(atomic.Bool)
 		carrier.Room = &keep.Room{Docs: spy{u.room.Docs, func(d state.Document) {
-			if c.at != "" && bytes.Contains(d.Body, []byte(c.at)) || c.at == "" && opened.Load() && d.Kind == "group" { // it is published
+			if bytes.Contains(d.Body, []byte(c.at)) {
 				cancel()
 			}
 		}}, Who: "test"}
 		carrier.step = func(_, statement string) {
+			if strings.Contains(statement, c.at) && (opened.Load() || !strings.HasPrefix(c.at, "START")) {
+				cancel()
+			}
 			if strings.Contains(statement, "it is the primary") {
 				opened.Store(true)
 			}
 		}
 		j, err := carrier.Switchover(ctx, Asked{Group: "g", By: "test"})
+		if ctx.Err() == nil {
+			u.Fatalf("it was not interrupted at %s", c.at)
+		}
 		err = Interrupted(ctx, j, err)
 		cancel()
-		if err == nil || err.Error() != c.says || fleet.RemedyOf(err) != c.remedy || fault.Code(err) != fault.Interrupted {
-			u.Errorf("interrupted at %s: %v (%s), want %q", c.at, err, fleet.RemedyOf(err), c.says)
+		if err := u.one(); err != nil {
+			u.Fatalf("interrupted at %s: %v", c.at, err)
 		}
-		if c.remedy == "" {
-			if err := u.one(); err != nil || !u.write(p, time.Minute) {
-				u.Fatalf("interrupted at %s: it is not as before: %v", c.at, err)
+		if c.says != "" {
+			if err == nil || err.Error() != c.says || fault.Code(err) != fault.Interrupted || !u.write(p, time.Minute) {
+				u.Errorf("interrupted at %s: %v, want %q", c.at, err, c.says)
 			}
 			continue
 		}
-		if _, err := u.carrier().Resume(u.Context(), Asked{Group: "g", By: "test"}); err != nil {
+		if err != nil || j.Stage != failover.Done || len(j.Verified.Missing) > 0 {
+			u.Errorf("interrupted at %s: %v, %s, %+v", c.at, err, j.Stage, j.Verified)
+		}
+		if _, now := u.primary(); now == p {
+			u.Errorf("interrupted at %s: it is the primary still", c.at)
+		}
+		if _, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", To: p.Name, By: "test"}); err != nil {
 			u.Fatal(err)
 		}
-		if _, now := u.primary(); now != p {
-			if _, err := u.carrier().Switchover(u.Context(), Asked{Group: "g", To: p.Name, By: "test"}); err != nil {
+	}
+}
+
+// preparedInterrupted interrupts the preparation of members while the receiver of one is stopped: it is started all the same. One whose preparation was killed is started by who looks after the
+// group, or by the next preparation.
+func (u *trio) preparedInterrupted(p *sandbox.Node) {
+	u.Helper()
+	var replica *sandbox.Node
+	for _, n := range u.box.Nodes {
+		if n != p {
+			replica = n
+		}
+	}
+	conn := sandboxtest.Connect(u, replica)
+	defer conn.Close()
+	s := conn.Server
+	stop, start := s.AroundPointing("")
+	u.sql(replica, stop, s.Point("", mysql.Pointing{Beat: 30 * time.Second}), start)
+	ctx, cancel := context.WithCancel(u.Context())
+	defer cancel()
+	c := u.carrier()
+	c.Room = &keep.Room{Docs: spy{u.room.Docs, func(d state.Document) {
+		if bytes.Contains(d.Body, []byte(`"pointing":true`)) {
+			cancel()
+		}
+	}}, Who: "test"}
+	plan, err := c.Prepare(u.Context(), "g", u.TempDir())
+	if err != nil {
+		u.Fatal(err)
+	}
+	defer plan.Close()
+	for _, step := range plan.Plan {
+		if ctx.Err() == nil {
+			err = step.Do(ctx)
+		}
+	}
+	if ctx.Err() == nil {
+		u.Fatalf("it was not interrupted: %s", plan.Plan.Words())
+	}
+	await.Until(u, func() bool { err = u.one(); return err == nil }, "the receiver to be as before: %v", &err)
+	pointing := func() bool {
+		g, _ := u.primary()
+		return g.Members[g.Find(replica.Name)].Pointing
+	}
+	if pointing() {
+		u.Error("it is said to be pointed at the primary still")
+	}
+
+	for _, mend := range []func(){
+		func() { u.tended() },
+		func() {
+			next, err := u.carrier().Prepare(u.Context(), "g", u.TempDir())
+			if err != nil {
 				u.Fatal(err)
 			}
+			defer next.Close()
+			for _, step := range next.Plan {
+				if err := step.Do(u.Context()); err != nil {
+					u.Fatalf("%s: %v", step, err)
+				}
+			}
+		},
+	} {
+		u.sql(replica, stop)
+		if _, err := u.room.Change(u.Context(), "g", func(g *group.Group) error {
+			g.Members[g.Find(replica.Name)].Pointing = true
+			return nil
+		}); err != nil {
+			u.Fatal(err)
+		}
+		mend()
+		await.Until(u, func() bool { err = u.one(); return err == nil }, "the receiver to be started: %v", &err)
+		if pointing() {
+			u.Error("it is said to be pointed at the primary still")
 		}
 	}
 }

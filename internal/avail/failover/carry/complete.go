@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -54,12 +55,20 @@ func (c *Carrier) Complete(ctx context.Context, name string) error {
 		switch {
 		case !m.Replaced: // it came back, or its data were replaced: what it has now is not what it had
 		case !e.Empty():
-			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Amend(r, e) }))
+			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Amend(r, e, returned(j, &t.Nodes[o])) }))
 		case len(t.Nodes[o].Channels) == 0:
 			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Cleared(r, j.Known) }))
 		}
 	}
 	return failed
+}
+
+// returned is what became of the old primary of a failover, which answers.
+func returned(j *keep.Journal, n *topology.Node) (back failover.Returned) {
+	if n.Started.After(j.Known.At.Add(-time.Second)) { // which is known within a second
+		back = failover.Returned{Started: n.Started, Skew: n.Skew}
+	}
+	return back
 }
 
 // Note writes into a receipt that a transaction was applied to the primary.

@@ -89,7 +89,7 @@ func (c *Carrier) keepSeen(ctx context.Context, g *group.Group, t *topology.Topo
 	if err != nil || !now && known.Name == name && known.Silent.IsZero() && time.Since(known.At) < seenAge {
 		return err
 	}
-	fresh := KnownOf(g, t, name)
+	fresh := KnownOf(g, t, name).After(known)
 	fresh.Had = failover.Remember(known.Had, fresh.Had)
 	if err := c.Room.SetKnown(ctx, g.Name, fresh); err != nil {
 		return err

@@ -72,10 +72,17 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 	if err := r.stage(ctx, failover.Promoting); err != nil {
 		return r.giveUp(ctx, err)
 	}
+	return r.promoted(ctx, n, group.Faulty, cmp.Or(a.Because, "it did not answer"))
+}
+
+// promoted promotes a member, tells clients, and lets the others follow. The old primary gets a status.
+func (r *run) promoted(ctx context.Context, n *node, old group.Status, why string) error {
+	ctx, done := r.past(ctx)
+	defer done()
 	if err := r.promote(ctx, n); err != nil {
 		return r.broken(ctx, err)
 	}
-	if err := r.publish(ctx, group.Faulty, cmp.Or(a.Because, "it did not answer")); err != nil {
+	if err := r.publish(ctx, old, why); err != nil {
 		return r.broken(ctx, err)
 	}
 	return r.conclude(ctx)
@@ -84,7 +91,7 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 // choose chooses who follows and lets it apply all that it received; one that cannot is passed over.
 func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
-	known := r.j.Known.Executed
+	known, covered := r.j.Known.Executed, r.j.Known.Covered
 	for {
 		t := r.lookAtStopped(ctx)
 		without := slices.Clone(tried)
@@ -103,6 +110,9 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		r.words(c.Winner, "it was chosen%s", from(c))
 		if c.Lost != "" { // also what nobody knew of but a member that cannot pass it on
 			r.j.Known.Executed, r.j.Missing = strings.Trim(known+","+c.Lost, ","), c.Count
+			if covered != "" {
+				r.j.Known.Covered = covered + "," + c.Lost
+			}
 		}
 		if err := r.stage(ctx, failover.Draining); err != nil {
 			return c, err

@@ -23,7 +23,7 @@ type Forecast struct {
 	Old     string
 	Alive   bool    // the primary answers
 	Because string  // why it does not
-	Rival   string  // a member from which others replicate, and which takes writes, though it is not the primary
+	Rival   string  // a member that takes writes as the primary does, and is not it
 	Closed  *Closed // why the primary answers and takes no writes; nil: it takes them
 	Lives   string  // why it lives though it does not answer; "": nothing says so
 	Known   failover.Known
@@ -184,6 +184,8 @@ func (f *Forecast) Unwell() error {
 	switch {
 	case f.cutOff != nil:
 		return f.cutOff
+	case f.Rival != "":
+		return fault.New(fault.Failed, "risso topology", fmt.Errorf("%s takes writes in %s, and is not the primary by what Risso knows", f.Rival, f.Group.Name))
 	case f.Closed != nil:
 		return fault.New(fault.Failed, f.Closed.Remedy, fmt.Errorf("%s: %s", f.Closed.What, f.Closed.Why))
 	case f.Choice.Winner == "":

@@ -71,15 +71,20 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 			return nil, fault.New(fault.Failed, "", fmt.Errorf("prepare %s: %w: %s does not answer: %s", name, ErrRefused, n.Name, n.Unseen.Text))
 		}
 	}
-	p := &Prepared{}
+	p, cut := &Prepared{}, ""
 	for _, m := range g.Members {
 		i := t.Find(m.Name)
-		if err := c.prepareMember(ctx, p, m, targets[m.Name], &t.Nodes[i]); err != nil {
+		if ch := t.Nodes[i].Channels; m.Pointing && len(ch) == 1 && !ch[0].Receiving() {
+			cut = m.Name
+		}
+		if err := c.prepareMember(ctx, p, name, m, targets[m.Name], &t.Nodes[i]); err != nil {
 			p.Close()
 			return nil, err
 		}
 	}
-	if g.Policy.SemiSync {
+	if g.Policy.SemiSync && cut != "" {
+		p.Notes = append(p.Notes, "the receiver of "+cut+" stands, as a change of it was cut off, and is started; whether commits wait for replicas is not looked at before that: risso group prepare "+name+" once more does")
+	} else if g.Policy.SemiSync {
 		if err := c.prepareSemiSync(ctx, p, g, targets, t, dir); err != nil {
 			p.Close()
 			return nil, err
@@ -88,29 +93,34 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 	return p, nil
 }
 
-// prepareMember plans what one member needs.
-func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member, t mysql.Target, n *topology.Node) error {
-	statement := func(what, why string) {
-		p.Plan = append(p.Plan, change.Step{What: what, Where: "on " + m.Name, Why: why, Do: func(ctx context.Context) error {
-			at, err := connect(ctx, m.Name, t, c.Limits.Drain)
-			if err != nil {
-				return err
-			}
-			defer at.close()
+// prepareMember plans what one member of a group needs.
+func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, name string, m group.Member, t mysql.Target, n *topology.Node) error {
+	exec := func(ctx context.Context, list ...string) error {
+		at, err := connect(ctx, m.Name, t, c.Limits.Drain)
+		if err != nil {
+			return err
+		}
+		defer at.close()
+		for _, what := range list {
 			if err := at.c.Exec(ctx, what); err != nil {
 				return fmt.Errorf("%s on %s: %w", what, m.Name, err)
 			}
-			return nil
-		}})
+		}
+		return nil
+	}
+	statement := func(what, why string) {
+		p.Plan = append(p.Plan, change.Step{What: what, Where: "on " + m.Name, Why: why, Do: func(ctx context.Context) error { return exec(ctx, what) }})
 	}
 	nc, err := connect(ctx, m.Name, t, c.Limits.Look)
 	if err != nil {
 		return err
 	}
 	defer nc.close()
+	receiver := len(p.Plan)
 	if err := prepareReceiver(ctx, p, m, nc, n, statement); err != nil {
 		return err
 	}
+	c.atOnce(p.Plan[receiver:], name, m.Name, exec)
 	boot, err := fence.Boots(ctx, nc.c)
 	if err != nil {
 		return fmt.Errorf("ask whether %s would come up writable: %w", m.Name, err)
@@ -125,6 +135,44 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, m group.Member
 		p.lines(m.Name, boot.Lines)
 	}
 	return nil
+}
+
+// atOnce lets the last of some steps do all of them, as one that nobody interrupts: a member whose receiver was stopped does not stay so. One that was killed is gone on with by who looks
+// after the group, and by the next who prepares it.
+func (c *Carrier) atOnce(steps change.Plan, name, member string, exec func(ctx context.Context, list ...string) error) {
+	var list []string
+	for i := range steps {
+		list = append(list, steps[i].What)
+		steps[i].Do = func(context.Context) error { return nil }
+	}
+	if len(steps) == 0 {
+		return
+	}
+	steps[len(steps)-1].Do = func(ctx context.Context) error {
+		return c.held(ctx, name, func(ctx, lasting context.Context, g *group.Group) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			lasting, stop := context.WithTimeout(lasting, c.Limits.Drain)
+			defer stop()
+			pointing := func(is bool) error {
+				_, err := c.Room.Change(lasting, name, func(g *group.Group) error {
+					if i := g.Find(member); i >= 0 {
+						g.Members[i].Pointing = is
+					}
+					return nil
+				})
+				return err
+			}
+			if err := pointing(true); err != nil {
+				return err
+			}
+			if err := exec(lasting, list...); err != nil {
+				return err
+			}
+			return pointing(false)
+		})
+	}
 }
 
 // prepareReceiver plans that a member hears from its source often, and that it can be stopped at once when it hears nothing any more.
@@ -144,7 +192,7 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 	}
 	slow, short := known && (beat == 0 || beat > slowBeat), time.Duration(seconds)*time.Second < shortSilence
 	stop, start := "", ""
-	if len(n.Channels) > 0 && (slow || short) {
+	if len(n.Channels) > 0 && (slow || short || m.Pointing) {
 		stop, start = s.AroundPointing(n.Channels[0].Name)
 		statement(stop, "")
 	}
@@ -159,7 +207,11 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 		}
 	}
 	if start != "" {
-		statement(start, "")
+		why := ""
+		if m.Pointing {
+			why = "it was stopped by somebody who was cut off"
+		}
+		statement(start, why)
 	}
 	return nil
 }

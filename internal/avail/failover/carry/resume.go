@@ -14,7 +14,7 @@ import (
 // Resume brings a change that was cut off to its end, or takes it back: its stage is Undone then. A nil journal: there is none.
 func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error) {
 	var out *failover.Journal
-	err := c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+	err := c.held(ctx, a.Group, func(ctx, lasting context.Context, g *group.Group) error {
 		j, err := c.Room.Unfinished(ctx, a.Group)
 		if err != nil || j == nil {
 			return err
@@ -24,7 +24,7 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 			return err
 		}
 		defer r.close()
-		out, r.j = &j.Journal, j
+		out, r.j, r.lasting = &j.Journal, j, lasting
 		r.words("", "%s goes on with it", c.Holder)
 		return r.resume(ctx)
 	})
@@ -36,6 +36,8 @@ func (r *run) resume(ctx context.Context) error {
 	r.giveAllBack(ctx)
 	switch r.j.Stage {
 	case failover.Published, failover.Pointing:
+		ctx, done := r.past(ctx)
+		defer done()
 		return r.conclude(ctx)
 	case failover.Promoting:
 		return r.promoteAgain(ctx)
@@ -86,6 +88,8 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		status, why = group.Faulty, cmp.Or(r.j.Because, "it did not answer")
 	}
 	if i := r.g.Primary(); i >= 0 && r.g.Members[i].Name == r.j.New { // it was published
+		ctx, done := r.past(ctx)
+		defer done()
 		return r.conclude(ctx)
 	}
 	n, err := r.node(ctx, r.j.New)
@@ -97,11 +101,5 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		r.words(r.j.New, "it may take writes already, and cannot be asked: another one follows, and it is kept from writes")
 		return r.failoverAgain(ctx)
 	}
-	if err := r.promote(ctx, n); err != nil {
-		return r.broken(ctx, err)
-	}
-	if err := r.publish(ctx, status, why); err != nil {
-		return r.broken(ctx, err)
-	}
-	return r.conclude(ctx)
+	return r.promoted(ctx, n, status, why)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -22,6 +23,7 @@ func TestStrange(t *testing.T) {
 	if !u.write(first, time.Minute) {
 		t.Fatal("the primary takes no writes")
 	}
+	u.chained(first, second)
 	u.byHand(first, second)
 	u.halfAgreed(third)
 	u.adopted(second, first)
@@ -59,7 +61,39 @@ func (u *trio) byHand(from, to *sandbox.Node) {
 		u.Fatalf("%s does not catch up: %s", to.Name, at)
 	}
 	u.sql(to, "STOP ALL SLAVES", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
+	for range 3 { // nobody follows it yet
+		did, seen, err := u.carrier().Tend(u.Context(), "g", Tends)
+		if err != nil || len(did) != 0 || seen == nil || seen.Rival != to.Name || !strings.Contains(fmt.Sprint(seen.Unwell()), to.Name+" takes writes") {
+			u.Fatalf("looked after while somebody makes %s the primary: %v, %+v, %v", to.Name, did, seen, err)
+		}
+	}
+	if u.sql(to, "SELECT @@read_only") != "0" || u.sql(from, "SELECT @@read_only") != "1" {
+		u.Fatal("Risso changed who takes writes")
+	}
 	u.pointed(from, to)
+}
+
+// chained: a primary that replicates from its own replica is told with a remedy, which makes it the primary again.
+func (u *trio) chained(p, replica *sandbox.Node) {
+	u.Helper()
+	u.sql(p, "SET GLOBAL read_only = 1")
+	u.pointed(p, replica)
+	did, seen, err := u.carrier().Tend(u.Context(), "g", Tends)
+	if err != nil || len(did) != 0 || seen == nil || seen.Closed == nil || !strings.Contains(seen.Closed.Why, "it replicates itself from") {
+		u.Fatalf("looked after with a primary that replicates: %v, %+v, %v", did, seen, err)
+	}
+	if seen.Closed.Remedy != "STOP ALL SLAVES; RESET SLAVE ALL on "+p.Name+", then risso group promote g "+p.Name {
+		u.Errorf("the remedy: %s", seen.Closed.Remedy)
+	}
+	for _, err := range []error{seen.Unwell(), func() error { _, err := u.carrier().Plan(u.Context(), Asked{Group: "g"}); return err }()} {
+		if err == nil || !strings.Contains(err.Error(), "replicates itself") || fleet.RemedyOf(err) != seen.Closed.Remedy {
+			u.Errorf("%v (%s)", err, fleet.RemedyOf(err))
+		}
+	}
+	u.sql(p, "STOP ALL SLAVES", "RESET SLAVE ALL")
+	if _, err := u.carrier().Open(u.Context(), "g"); err != nil || !u.write(p, time.Minute) {
+		u.Fatalf("the remedy: %v", err)
+	}
 }
 
 // pointed lets a node replicate from another one.

@@ -59,6 +59,7 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		k.Executed = n.GTID.State
 	}
 	k.Lossless = k.SemiSync && n.SemiSync.Point == "AFTER_SYNC" && n.SemiSync.WaitNobody && n.SemiSync.Timeout >= time.Hour
+	k.Unacked = n.SemiSync.Unacknowledged
 	for j := range t.Nodes {
 		if m := &t.Nodes[j]; j != i && (m.SemiSync.ReplicaActive || !m.Seen) {
 			k.Acks = append(k.Acks, m.Name)
@@ -160,11 +161,10 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned, closed
 		list = append(list, failover.NewRefusal(code, remedy, format, args...))
 	}
 	old := &t.Nodes[t.Find(p.Old)]
-	if closed != nil {
-		add("read_only", closed.Remedy, "%s, the primary, takes no writes: %s", p.Old, closed.Why)
-	}
 	if len(old.Channels) > 0 {
-		add("replicates", "", "%s, the primary, replicates itself from %s", p.Old, old.Channels[0].Source)
+		add("replicates", unchained(g, old), "%s, the primary, replicates itself from %s", p.Old, old.Channels[0].Source)
+	} else if closed != nil {
+		add("read_only", closed.Remedy, "%s, the primary, takes no writes: %s", p.Old, closed.Why)
 	}
 	for _, cand := range p.Choice.Candidates {
 		if cand.Name != p.Choice.Winner {
@@ -256,12 +256,13 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 
 // begin begins a change: with the lease, and unless one waits that was cut off, made says what the journal begins with, and do does it.
 func (c *Carrier) begin(ctx context.Context, a Asked, made func(context.Context, *run, *failover.Journal) error, do func(context.Context, *run) error) (out *failover.Journal, err error) {
-	err = c.leased(ctx, a.Group, func(ctx context.Context, g *group.Group) error {
+	err = c.held(ctx, a.Group, func(ctx, lasting context.Context, g *group.Group) error {
 		r, err := c.run(ctx, g)
 		if err != nil {
 			return err
 		}
 		defer r.close()
+		r.lasting = lasting
 		if err := c.waits(ctx, g.Name); err != nil {
 			return err
 		}
@@ -371,6 +372,8 @@ func (r *run) switchover(ctx context.Context) error {
 		}
 		return r.goBack(ctx, err)
 	}
+	ctx, done := r.past(ctx)
+	defer done()
 	if err := r.publish(ctx, group.Secondary, ""); err != nil {
 		return r.broken(ctx, err)
 	}
@@ -435,6 +438,11 @@ func (r *run) handOver(ctx context.Context, old, n *node) (*fence.Result, error)
 	if err := r.stage(ctx, failover.Promoting); err != nil {
 		return res, err
 	}
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	ctx, done := r.past(ctx)
+	defer done()
 	return res, r.promote(ctx, n)
 }
 
@@ -529,6 +537,23 @@ func (r *run) beyond(ctx context.Context, n, than *node) (string, error) {
 	return mine.Subtract(theirs).String(), nil
 }
 
+// unpointed writes down which members do not follow the new primary: who looks after the group goes on with them.
+func (r *run) unpointed(ctx context.Context, failed map[string]error) {
+	for name, err := range failed {
+		r.words(name, "it does not follow the new primary: %v", err)
+	}
+	if len(failed) == 0 {
+		return
+	}
+	if err := r.change(ctx, func(g *group.Group) {
+		for i := range g.Members {
+			g.Members[i].Pointing = g.Members[i].Pointing || failed[g.Members[i].Name] != nil
+		}
+	}); err != nil {
+		r.words("", "that they do not follow could not be written down: %v", err)
+	}
+}
+
 // conclude lets the others follow, and ends the journal.
 func (r *run) conclude(ctx context.Context) error {
 	if err := r.stage(ctx, failover.Pointing); err != nil {
@@ -547,13 +572,14 @@ func (r *run) conclude(ctx context.Context) error {
 		}
 		return err
 	})
-	for name, err := range failed {
-		r.words(name, "it does not follow the new primary: %v", err)
-	}
+	r.unpointed(ctx, failed)
 	r.giveAllBack(ctx)
 	r.verify(ctx, failed)
 	told.Wait()
 	r.receipt(ctx)
 	r.wellFor(ctx)
+	if ctx.Err() != nil { // whoever has the lease by now brings it to its end
+		return context.Cause(ctx)
+	}
 	return r.finish(ctx, failover.Done, nil)
 }

@@ -139,7 +139,7 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 }
 
 // rival is a member that takes writes and from which another one replicates, though it is not the primary by what Risso knows: somebody made it the primary without
-// Risso, or what Risso knows is old. One that is FAULTY is none while the primary takes writes. It is agreed when the primary takes no writes, nobody replicates from that one, and all who answer replicate from the rival.
+// Risso, or what Risso knows is old. It is also one that replicates from nobody and takes writes while the primary takes none: somebody is about to make it the primary. One that is FAULTY is none while the primary takes writes. It is agreed when the primary takes no writes, nobody replicates from that one, and all who answer replicate from the rival.
 func rival(g *group.Group, t *topology.Topology, primary *topology.Node) (name string, agreed bool) {
 	for _, m := range g.Members {
 		r := t.Find(m.Name)
@@ -164,6 +164,9 @@ func rival(g *group.Group, t *topology.Topology, primary *topology.Node) (name s
 		}
 		if follow > 0 {
 			return m.Name, all
+		}
+		if !primary.Writes.Open() && len(node.Channels) == 0 && m.Status != group.Faulty { // one that came up so by itself would replicate still
+			return m.Name, false
 		}
 	}
 	return "", false
@@ -203,7 +206,7 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 		return one("rejoin")
 	case m.Status == group.Faulty:
 		return nil
-	case !follows && len(n.Channels) <= 1:
+	case !follows && len(n.Channels) <= 1, follows && m.Pointing:
 		return one("follow")
 	case m.Status == group.Spare && m.Back && follows && n.Channels[0].Receiving() && n.Channels[0].Applying() && n.Channels[0].Behind != nil && *n.Channels[0].Behind <= 1:
 		return one("back")
@@ -294,10 +297,13 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		}
 		return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
 	case "follow":
+		if err := set(func(m *group.Member) { m.Pointing = true }); err != nil {
+			return "", err
+		}
 		if err := r.point(ctx, ch.member); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s replicates from the primary of %s again", ch.member, r.g.Name), nil
+		return fmt.Sprintf("%s replicates from the primary of %s again", ch.member, r.g.Name), set(func(m *group.Member) { m.Pointing = false })
 	case "back":
 		return fmt.Sprintf("%s has caught up, and is SECONDARY in %s again", ch.member, r.g.Name), set(func(m *group.Member) {
 			m.Status, m.Since, m.Back = group.Secondary, now, false
@@ -383,7 +389,7 @@ func (r *run) amend(ctx context.Context, ch chore) error {
 		if j.Old != ch.member || j.Kind != failover.Failover || j.Receipt == nil {
 			continue
 		}
-		if failover.Amend(j.Receipt, ch.errant) {
+		if failover.Amend(j.Receipt, ch.errant, returned(j, ch.node)) {
 			if err := j.Save(ctx); err != nil { // which are lost is kept before anything is read, which may take long
 				return err
 			}
@@ -393,7 +399,7 @@ func (r *run) amend(ctx context.Context, ch chore) error {
 		}
 		cctx, stop := context.WithTimeout(ctx, contentsTime)
 		defer stop()
-		j.Receipt.Contents = r.Contents(cctx, ch.member, r.targets[ch.member], ch.errant)
+		j.Receipt.Read(r.Contents(cctx, ch.member, r.targets[ch.member], ch.errant))
 		return j.Save(ctx)
 	}
 	return nil

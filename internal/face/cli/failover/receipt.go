@@ -251,7 +251,11 @@ func (c *receipt) text(out io.Writer, a ReceiptsAnswer) {
 		if rec.Lost == "" {
 			continue
 		}
-		fmt.Fprintln(out, "  lost:", oneline.Of(rec.Lost))
+		label := "lost:"
+		if rec.Verdict == failover.NothingLost {
+			label = "not there, and never acknowledged:"
+		}
+		fmt.Fprintln(out, " ", label, oneline.Of(rec.Lost))
 		c.contents(out, rec, a.Statements)
 	}
 	if len(a.Receipts) == 0 {
@@ -347,10 +351,10 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 	}
 	defer end()
 	contents := lost.Contents(ctx, which, logs)
-	if len(contents.Transactions) == 0 && (len(args) > 0 || c.logs.From != "" || j.Receipt.Contents != nil) {
+	if len(contents.Transactions) == 0 && !contents.Unwritten && (len(args) > 0 || c.logs.From != "" || j.Receipt.Contents != nil) {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s have none of %s%s", logs.Words, which, reason(contents.Unseen)))
 	}
-	if len(contents.Transactions) == 0 {
+	if len(contents.Transactions) == 0 && !contents.Unwritten {
 		a.Notes = append(a.Notes, unreadable(j.Receipt, contents))
 	}
 	if ctx.Err() != nil {
@@ -360,8 +364,7 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 		if len(contents.Transactions) == 0 && rec.Contents != nil {
 			return false
 		}
-		rec.Contents = contents
-		count(rec)
+		rec.Read(contents)
 		return true
 	})
 	if err != nil || len(contents.Transactions) == 0 {
@@ -376,16 +379,6 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 		return err
 	}
 	return c.write(ctx, which, logs, columns, a)
-}
-
-// count corrects how many are lost by the logs that have them all: of MariaDB the numbers alone do not tell.
-func count(rec *failover.Receipt) {
-	n := uint64(len(rec.Contents.Transactions)) + uint64(rec.Contents.More)
-	if rec.Contents.Unseen != "" || n == 0 || n == rec.Count {
-		return
-	}
-	rec.Words = strings.Replace(rec.Words, digits.Counted(int(rec.Count), "transaction"), digits.Counted(int(n), "transaction"), 1)
-	rec.Count = n
 }
 
 func reason(why string) string {
