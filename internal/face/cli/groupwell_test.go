@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/failover/carry"
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
@@ -88,4 +90,56 @@ func TestGroupUnwell(t *testing.T) {
 		t.Errorf("taken back: %s", out)
 	}
 	mustRun(t, "group", "health", "g", "--data", data)
+}
+
+// TestResumeMeanwhile: a switchover that was killed is taken back by another process while risso failover resume waits for the lease; resume says so, and who the primary is.
+func TestResumeMeanwhile(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	box := sandboxtest.Pair(t, "mariadb")
+	data := filepath.Join(t.TempDir(), "data")
+	args := []string{"group", "create", "g", "--manual", "--data", data}
+	for i, n := range box.Nodes {
+		c, err := n.TCPConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--dsn", fmt.Sprintf("db%d=%s:%s@tcp(%s)/", i+1, c.User, c.Passwd, c.Addr))
+	}
+	mustRun(t, args...)
+	st, err := state.Open(t.Context(), filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	room := &keep.Room{Docs: st, Who: "test"}
+	mustExec(t, openNode(t, box.Nodes[0]), "SET GLOBAL read_only = ON")
+	g, err := room.Change(t.Context(), "g", func(g *group.Group) error { // its holder was killed
+		return g.Take(group.Claim{Holder: "killed"}, time.Now(), 3*time.Second)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := room.Begin(t.Context(), failover.Journal{Group: "g", Epoch: g.Lease.Epoch, Kind: failover.Switchover, Stage: failover.Draining, Old: "db1", New: "db2",
+		Began: time.Now().UTC(), Before: map[string]failover.Was{}}); err != nil {
+		t.Fatal(err)
+	}
+	serve := &carry.Carrier{Room: room, Holder: carry.NewHolder("serve"), Limits: carry.DefaultLimits(), Sight: new(group.Sight)}
+	serve.Sight.See(g.Lease, time.Now()) // first, and so it is the first to know that the lease is over
+	taken := make(chan error, 1)
+	go func() {
+		time.Sleep(time.Until(g.Lease.Until) + 100*time.Millisecond)
+		_, err := serve.Resume(t.Context(), carry.Asked{Group: "g", By: "risso serve"})
+		taken <- err
+	}()
+	time.Sleep(2 * time.Second)
+	code, out, said := call(t, "failover", "resume", "--group", "g", "--data", data)
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || !strings.Contains(out, "risso serve (process ") || !strings.Contains(out, " took the switchover to db2 that was cut off back meanwhile: db1 is the primary of g as before") {
+		t.Errorf("exit code %d: %s%s", code, out, said)
+	}
+	if code, out, said := call(t, "failover", "resume", "--group", "g", "--data", data); code != 0 || strings.TrimSpace(out) != "nothing was cut off" {
+		t.Errorf("once more: exit code %d: %s%s", code, out, said)
+	}
 }

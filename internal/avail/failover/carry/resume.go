@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -29,6 +31,48 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 		return r.resume(ctx)
 	})
 	return out, err
+}
+
+// Ended is a change that another process ended, while this one waited for the lease that it needs to go on with it; one that is at work is waited for, for as long as
+// a lease holds. nil: nobody ended it.
+func (c *Carrier) Ended(ctx context.Context, group string, epoch uint64) (*failover.Journal, error) {
+	for end := time.Now().Add(c.Limits.Lease); ; {
+		j, err := c.Room.Journal(ctx, group, epoch)
+		if err != nil {
+			return nil, err
+		}
+		if j.Final() {
+			return &j.Journal, nil
+		}
+		if time.Now().After(end) {
+			return nil, nil
+		}
+		if err := delay.For(ctx, leaseLook); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// EndWords says how a change of the primary ended, and who ended it. primary is who is it now; "": nobody.
+func EndWords(j *failover.Journal, primary string) string {
+	change, now := string(j.Kind), "the group has no primary"
+	if j.New != "" {
+		change += " to " + j.New
+	}
+	if primary != "" {
+		now = primary + " is the primary of " + j.Group
+	}
+	by := HolderWords(j.EndedBy)
+	switch j.Stage {
+	case failover.Done:
+		return fmt.Sprintf("%s brought the %s that was cut off to its end meanwhile: %s", by, change, now)
+	case failover.Undone:
+		if primary == j.Old && primary != "" {
+			now += " as before"
+		}
+		return fmt.Sprintf("%s took the %s that was cut off back meanwhile: %s", by, change, now)
+	}
+	return fmt.Sprintf("%s could neither finish the %s that was cut off nor take it back: %s; %s", by, change, j.Problem, now)
 }
 
 // resume goes on with a journal.
