@@ -24,18 +24,22 @@ func newResume(s screen.Streams) *cobra.Command {
 		Use:     "resume",
 		Short:   "Bring a switchover or failover that was cut off to its end, or take it back",
 		Long:    "Looks at the journal of the change that was cut off. One that had not yet promoted anybody is taken back, if\nit was a switchover, and done again, if it was a failover; one that had is brought to its end. Where risso serve\nwas faster, it is said what became of it.\n\n" + fault.Help,
-		Example: "  risso failover resume --group shop",
+		Example: "  risso failover resume --group shop --dry-run\n  risso failover resume --group shop",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), c.resume) },
 	}
 	c.Streams = s
 	c.Groups.Bind(cmd, true)
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	flags.DurationVar(cmd.Flags(), &c.drain, "drain", carry.DefaultLimits().Drain, "how long the new primary may take to apply what it received")
 	flags.OutputVar(cmd.Flags(), &c.output, "", "text", "json")
 	return cmd
 }
 
 func (c *command) resume(ctx context.Context, cr *carry.Carrier, a carry.Asked) error {
+	if c.dryRun {
+		return c.resumes(ctx, cr, a)
+	}
 	was, err := cr.Room.Unfinished(ctx, c.Group)
 	if err != nil {
 		return err
@@ -56,6 +60,26 @@ func (c *command) resume(ctx context.Context, cr *carry.Carrier, a carry.Asked) 
 		fmt.Fprintln(c.told().Out, "nothing was cut off")
 	}
 	return c.answer(ans, j, err)
+}
+
+// resumes shows what would be done.
+func (c *command) resumes(ctx context.Context, cr *carry.Carrier, a carry.Asked) error {
+	p, err := cr.PlanResume(ctx, a)
+	ans, out := Answer{Group: c.Group, DryRun: true, Plan: []string{}}, c.told().Out
+	switch {
+	case p == nil && err != nil:
+		return carry.Interrupted(ctx, nil, err)
+	case p == nil:
+		fmt.Fprintln(out, "nothing was cut off")
+		return c.answer(ans, nil, nil)
+	}
+	fmt.Fprintln(out, oneline.Of(c.Group+": "+p.Words))
+	for _, n := range p.Notes {
+		fmt.Fprintln(out, oneline.Of(n))
+	}
+	screen.Steps(out, p.Plan)
+	ans.Old, ans.New, ans.Plan = p.Journal.Old, p.Journal.New, p.Plan.Words()
+	return c.answer(ans, nil, err)
 }
 
 // meanwhile tells what became of a change that another process ended while this one waited; held is why this one could not go on with it; nil: it was over then.
