@@ -101,10 +101,11 @@ type Journal struct {
 	Doubtful   string         `json:"doubtful,omitempty"` // who was being promoted when it was cut off, and could not be asked then: it may take writes
 	Began      time.Time      `json:"began"`
 	Ended      time.Time      `json:"ended,omitzero"`
-	Blocked    time.Time      `json:"blocked,omitzero"` // since when nobody took writes
-	Longer     bool           `json:"longer,omitempty"` // Blocked is when it was asked for: nobody saw when the old primary died
-	Opened     time.Time      `json:"opened,omitzero"`  // since when the new primary does
-	Before     map[string]Was `json:"before"`           // by server
+	EndedBy    string         `json:"ended_by,omitempty"` // the process that brought it to its end, or took it back
+	Blocked    time.Time      `json:"blocked,omitzero"`   // since when nobody took writes
+	Longer     bool           `json:"longer,omitempty"`   // Blocked is when it was asked for: nobody saw when the old primary died
+	Opened     time.Time      `json:"opened,omitzero"`    // since when the new primary does
+	Before     map[string]Was `json:"before"`             // by server
 	Known      Known          `json:"known"`
 	Out        []Out          `json:"out,omitempty"`      // members that cannot replicate from the new primary, and stay out
 	Missing    uint64         `json:"missing,omitempty"`  // how many transactions were known to be lost when the new primary was chosen

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -477,5 +478,73 @@ func (r *rebuilt) cloned(before mysql.ChannelSettings, out string) {
 	}
 	if got := r.rows(1, "SELECT STATUS FROM information_schema.EVENTS") + r.rows(1, "SELECT @@GLOBAL.super_read_only"); got != "REPLICA_SIDE_DISABLED1" {
 		r.Errorf("event and super_read_only: %s", got)
+	}
+}
+
+// TestRebuildRemedies: whatever status a member has, the commands that a refused rebuild names let it be rebuilt; they are run as they are printed.
+func TestRebuildRemedies(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			box := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 2})
+			data := t.TempDir()
+			run := func(line string) (int, string) {
+				t.Helper()
+				code, out, said := call(t, append(strings.Fields(line), "--data", data)...)
+				return code, out + said
+			}
+			create := "group create g"
+			for i, n := range box.Nodes {
+				c, err := n.TCPConfig()
+				if err != nil {
+					t.Fatal(err)
+				}
+				create += fmt.Sprintf(" --dsn m%d=%s:%s@tcp(%s)/", i, c.User, c.Passwd, c.Addr)
+			}
+			if code, said := run(create); code != 0 {
+				t.Fatal(said)
+			}
+			named := regexp.MustCompile(`risso ([a-z0-9 A-Z-]+?) (?:lets|takes|rebuilds) `)
+			for _, c := range []struct {
+				member string
+				before []string // commands
+				says   string
+			}{
+				{"m2", nil, "m2 is SECONDARY: only a FAULTY member is rebuilt"},
+				{"m1", []string{"group set-status g m1 SPARE"}, "m1 is SPARE: only a FAULTY member is rebuilt"},
+				{"m0", []string{"group set-status g m1 SPARE", "group set-status g m2 SPARE", "group set-status g m2 SECONDARY"}, "m0 is the primary of g: only a FAULTY member is rebuilt"},
+			} {
+				for _, line := range c.before {
+					if code, said := run(line); code != 0 {
+						t.Fatalf("%s: %s", line, said)
+					}
+				}
+				code, said := run("group rebuild g " + c.member + " --dry-run")
+				if code != fault.Failed || !strings.Contains(said, c.says) {
+					t.Fatalf("%s: exit code %d, want %q: %s", c.member, code, c.says, said)
+				}
+				remedy := named.FindAllStringSubmatch(strings.ReplaceAll(said, ")", " "), -1)
+				if len(remedy) == 0 {
+					t.Fatalf("%s: no remedy: %s", c.member, said)
+				}
+				for _, r := range remedy {
+					line := r[1]
+					if !strings.HasPrefix(line, "group set-status") {
+						line += " --yes"
+					}
+					if code, said := run(line); code != 0 {
+						t.Fatalf("risso %s: exit code %d: %s", line, code, said)
+					}
+				}
+				if len(remedy) == 1 {
+					if code, said := run("group rebuild g " + c.member + " --dry-run"); code != 0 {
+						t.Errorf("%s, after its remedy: %s", c.member, said)
+					}
+				}
+			}
+			if _, said := run("group show g"); !regexp.MustCompile(`m0 .* (SPARE|SECONDARY)`).MatchString(said) {
+				t.Errorf("the old primary is not rebuilt: %s", said)
+			}
+		})
 	}
 }

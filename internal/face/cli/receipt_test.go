@@ -11,11 +11,15 @@ import (
 	"testing"
 	"time"
 
+	change "github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/face/cli/failover"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // TestReceiptOfLostTransactions kills a primary whose replica did not receive its last three transactions, fails over, and looks at the receipt: by files of the
@@ -124,6 +128,52 @@ func told(t *testing.T, spec, said, when string) {
 	for _, want := range []string{"3 transactions of db1 not on db2", "insert shop.t: 1 row", "(`id`, `v`, `b`, `d`, `j`) VALUES (4294967295, ", "top-secret", "UPDATE `shop`.`t` SET ", "DELETE FROM `shop`.`t` WHERE `id` = 2", "next: risso receipt apply --group shop --dry-run"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s: no %q in\n%s", when, want, said)
+		}
+	}
+}
+
+// TestReceiptOfNoGroup: a group that never was has no receipts, and that is an error as with the other commands; one that was removed is still known by its own.
+func TestReceiptOfNoGroup(t *testing.T) {
+	data := t.TempDir()
+	st, err := state.Open(t.Context(), filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	room := &keep.Room{Docs: st, Who: "test"}
+	for _, name := range []string{"new", "gone"} {
+		if err := room.Add(t.Context(), &group.Group{Name: name}, keep.Access{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := time.Now().UTC()
+	if _, err := room.Begin(t.Context(), change.Journal{Group: "gone", Epoch: 1, Kind: change.Switchover, Stage: change.Done, Ended: ended,
+		Receipt: &change.Receipt{Group: "gone", Epoch: 1, Kind: change.Switchover, Time: ended, Old: "db1", New: "db2", Words: "all went well"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := room.Begin(t.Context(), change.Journal{Group: "gone", Epoch: 2, Kind: change.Failover, Stage: change.Done, Ended: ended, Old: "db2", New: "db1",
+		Receipt: &change.Receipt{Group: "gone", Epoch: 2, Kind: change.Failover, Time: ended, Old: "db2", New: "db1", Words: "one is lost", Lost: "0-2-7", Behind: "0-2-6", Count: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := room.Remove(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"receipt --group typo", fault.Failed, "there is no such group"},
+		{"receipt --group typo -o json", fault.Failed, "risso group list shows those that there are"},
+		{"receipt --group typo --no-logs", fault.Failed, "there is no such group"},
+		{"receipt --group new", 0, "there is none"},
+		{"receipt --group gone", 0, "all went well"},
+		{"receipt --group gone", 0, "the group gone was removed"},
+		{"receipt --group gone --no-logs -o json", 0, `"all went well"`},
+		{"receipt", 0, "all went well"},
+	} {
+		if code, out, said := call(t, append(strings.Fields(c.args), "--data", data)...); code != c.code || !strings.Contains(out+said, c.says) {
+			t.Errorf("risso %s: exit code %d, want %d and %q: %s%s", c.args, code, c.code, c.says, out, said)
 		}
 	}
 }

@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"database/sql"
 	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/group"
 	groups "github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/shard"
+	"github.com/rissodb/risso/internal/avail/shard/keep"
 	clishard "github.com/rissodb/risso/internal/face/cli/shard"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/serve/reshard"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -23,9 +27,11 @@ func TestShard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	servers := map[string]*sql.DB{}
 	for _, name := range []string{"west", "east"} {
 		n := sandboxtest.Up(t, "mariadb", "binlog_format=ROW")
 		target, db := sandboxtest.Target(t, n), openNode(t, n)
+		servers[name] = db
 		for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT NOT NULL, country CHAR(2) NOT NULL)", "CREATE TABLE shop.loose (customer INT NOT NULL)"} {
 			mustExec(t, db, q)
 		}
@@ -55,6 +61,8 @@ func TestShard(t *testing.T) {
 	run(0, "shard low", "shard lookup orders -- -5")
 	run(2, "not a key of this map", "shard lookup orders x")
 	run(1, "there is no such map", "shard lookup nothing 1")
+
+	cutOffMove(t, data, servers, run)
 
 	run(0, "1 row now, from group west to group east", "shard split orders low --at 15 --to east --dry-run")
 	run(2, "nobody to ask", "shard split orders low --at 15 --to east")
@@ -89,4 +97,74 @@ func TestShard(t *testing.T) {
 	run(0, "", "group remove east")
 	run(0, "", "shard remove sales")
 	run(1, "there is no such map", "shard list sales")
+}
+
+// cutOffMove asks what would become of moves that were cut off, and sees that nothing is changed by that.
+func cutOffMove(t *testing.T, data string, servers map[string]*sql.DB, run func(code int, says, line string) string) {
+	t.Helper()
+	ctx := t.Context()
+	st, err := state.Open(ctx, filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	mover := &reshard.Mover{Groups: &groups.Room{Docs: st, Who: "test"}, Maps: &keep.Room{Docs: st, Who: "test"}, Limits: reshard.DefaultLimits()}
+	begin := func(stage shard.Stage) *keep.Journal {
+		t.Helper()
+		p, err := mover.Plan(ctx, "orders", shard.Asked{Shard: "low", At: "15", To: "east", New: "low-east"}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Move.Stage = stage
+		j, err := mover.Maps.Begin(ctx, p.Move)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	is := func() (text string) {
+		t.Helper()
+		for _, name := range []string{"west", "east"} {
+			at := ""
+			if err := servers[name].QueryRow("SELECT @@GLOBAL.gtid_binlog_pos").Scan(&at); err != nil {
+				t.Fatal(err)
+			}
+			text += name + " " + at + "\n"
+		}
+		j, err := mover.Maps.Last(ctx, "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text + string(body)
+	}
+	dry := func(code int, says, line string) {
+		t.Helper()
+		before := is()
+		run(code, says, line)
+		if out := run(code, "", line+" -o json"); code == 0 {
+			var m clishard.Moved
+			if err := json.Unmarshal([]byte(out), &m); err != nil || !m.DryRun || len(m.Plan) == 0 {
+				t.Errorf("risso %s: %v: %+v", line, err, m)
+			}
+		}
+		if after := is(); after != before {
+			t.Errorf("risso %s changed something: it was\n%s\nand is\n%s", line, before, after)
+		}
+	}
+	late := begin(shard.Cleaning)
+	dry(0, "delete the old rows in group west", "shard resume orders --dry-run")
+	dry(1, "risso shard resume orders brings it to its end", "shard undo orders --dry-run")
+	late.Stage, late.Ended = shard.Undone, time.Now()
+	if err := late.Save(ctx); err != nil {
+		t.Fatal(err)
+	}
+	dry(1, "no move of the map is under way", "shard undo orders --dry-run")
+	begin(shard.Copying)
+	dry(0, "go on with the copy of shop.orders", "shard resume orders --dry-run")
+	dry(0, "drop the triggers in group west: writes of the rows are taken as before", "shard undo orders --dry-run")
+	run(0, "taken back", "shard undo orders")
 }

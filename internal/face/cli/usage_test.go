@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -226,5 +227,51 @@ func TestCompletion(t *testing.T) {
 		if code != fault.OK || !strings.Contains(out.String(), c.offers) {
 			t.Errorf("%s: got %d %q %q; want code fault.OK, %q in it", c.args, code, out.String(), said.String(), c.offers)
 		}
+	}
+}
+
+// TestWhatChangesServers: docs/security.md names every command that asks before it does something, or shows a plan, unless that is about no existing server; and each that it
+// names is there and has --dry-run, but for those that it excepts.
+func TestWhatChangesServers(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(b), "- **What changes a server**")
+	list, except, ok := strings.Cut(list, "Without one are:")
+	except, _, _ = strings.Cut(except, "- **What `risso serve` changes by itself:**")
+	if !ok {
+		t.Fatal("docs/security.md does not say what changes a server")
+	}
+	elsewhere := []string{"backup", "backup copy", "backup prune", "bench matrix", "binlog purge", "controller join"} // files, backups, throw-away servers, Risso's state
+	named := map[string]bool{}
+	root := newRoot(screen.Streams{})
+	find := func(part string) (cmds []*cobra.Command) {
+		for _, m := range regexp.MustCompile("`([a-z][a-z -]*)`").FindAllStringSubmatch(part, -1) {
+			words := strings.Fields(m[1])
+			cmd, rest, err := root.Find(words)
+			if err != nil || cmd == root || len(rest) > 0 && !strings.HasPrefix(rest[0], "--") {
+				continue // a flag, or a word of the text
+			}
+			named[strings.TrimPrefix(cmd.CommandPath(), "risso ")] = true
+			cmds = append(cmds, cmd)
+		}
+		return cmds
+	}
+	for _, cmd := range find(list) {
+		if cmd.Flags().Lookup("dry-run") == nil {
+			t.Errorf("%s changes a server, and has no --dry-run", cmd.CommandPath())
+		}
+	}
+	find(except)
+	every(root, func(cmd *cobra.Command) {
+		name := strings.TrimPrefix(cmd.CommandPath(), "risso ")
+		changes := cmd.Flags().Lookup("dry-run") != nil || cmd.Flags().Lookup("yes") != nil
+		if changes && !named[name] && !slices.Contains(elsewhere, name) {
+			t.Errorf("docs/security.md does not say that risso %s changes a server", name)
+		}
+	})
+	if len(named) < 40 {
+		t.Errorf("only %d commands are named", len(named))
 	}
 }

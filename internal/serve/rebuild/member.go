@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/serve/lost"
 	"github.com/rissodb/risso/internal/throttle"
@@ -165,8 +166,11 @@ func fit(g *group.Group, a Asked, holder string, now time.Time) error {
 		return refuse("risso group show "+g.Name, "%s: %w", a.Member, group.ErrNone)
 	case p < 0:
 		return refuse("risso group promote "+g.Name, "%s has no primary", g.Name)
+	case i == p:
+		return refuse("risso switchover --group "+g.Name+" lets another member be the primary; then risso group set-status "+g.Name+" "+fleet.ShellWord(a.Member)+" FAULTY takes it out, and risso group rebuild "+g.Name+" "+fleet.ShellWord(a.Member)+" rebuilds it",
+			"%s is the primary of %s: only a FAULTY member is rebuilt", a.Member, g.Name)
 	case g.Members[i].Status != group.Faulty:
-		return refuse("risso group set-status "+g.Name+" "+a.Member+" FAULTY takes it out first", "%s is %s: only a FAULTY member is rebuilt", a.Member, g.Members[i].Status)
+		return refuse("risso group set-status "+g.Name+" "+fleet.ShellWord(a.Member)+" FAULTY takes it out first", "%s is %s: only a FAULTY member is rebuilt", a.Member, g.Members[i].Status)
 	}
 	for _, x := range g.Members {
 		if x.Rebuild.Running(now) && x.Rebuild.Holder != holder {

@@ -103,23 +103,100 @@ func (m *Mover) Plan(ctx context.Context, name string, a shard.Asked, keepRows b
 
 // steps is a move in words.
 func steps(p *Plan) (out change.Plan) {
-	add := func(what, where, why string) { out = append(out, change.Step{What: what, Where: where, Why: why}) }
+	copied := change.Step{What: "copy", Where: tables(&p.Move), Why: p.Move.Part.Words() + ", " + digits.Counted(p.Rows, "row") + " now, from group " + p.Move.From + " to group " + p.Move.Asked.To}
+	return append(change.Plan{copied}, behindCopy(&p.Move)...)
+}
+
+// tables are the names of those of which rows move.
+func tables(m *shard.Move) string {
 	var names []string
-	for _, t := range p.Move.Tables {
+	for _, t := range m.Tables {
 		names = append(names, t.Table.Schema+"."+t.Table.Name)
 	}
-	tables := strings.Join(names, ", ")
-	add("copy", tables, p.Move.Part.Words()+", "+digits.Counted(p.Rows, "row")+" now, from group "+p.Move.From+" to group "+p.Move.Asked.To)
-	add("follow the binary log of group", p.Move.From, "until few changed rows are left")
-	add("refuse writes of these keys in group", p.Move.From, "by triggers; all other keys are written as before")
-	add("copy what changed last, and compare", tables, "count and checksum of the rows on both sides")
-	add("raise the epoch of map", p.Move.Map, fmt.Sprintf("to %d: shard %s is in group %s", p.Move.After.Epoch, p.Move.Asked.New, p.Move.Asked.To))
-	if p.Move.Keep {
-		add("leave the old rows in group", p.Move.From, "")
-	} else {
-		add("delete the old rows in group", p.Move.From, "in small steps, at the earliest "+digits.Span(p.Move.Grace)+" after the switch")
+	return strings.Join(names, ", ")
+}
+
+// behindCopy is what follows the copy, in words.
+func behindCopy(m *shard.Move) change.Plan {
+	return append(change.Plan{
+		{What: "follow the binary log of group", Where: m.From, Why: "until few changed rows are left"},
+		{What: "refuse writes of these keys in group", Where: m.From, Why: "by triggers; all other keys are written as before"},
+		{What: "copy what changed last, and compare", Where: tables(m), Why: "count and checksum of the rows on both sides"},
+		{What: "raise the epoch of map", Where: m.Map, Why: fmt.Sprintf("to %d: shard %s is in group %s", m.After.Epoch, m.Asked.New, m.Asked.To)},
+	}, behindSwitch(m)...)
+}
+
+// behindSwitch is what follows the change of the map, in words.
+func behindSwitch(m *shard.Move) change.Plan {
+	old := change.Step{What: "delete the old rows in group", Where: m.From, Why: "in small steps, at the earliest " + digits.Span(m.Grace) + " after the switch"}
+	if m.Keep {
+		old = change.Step{What: "leave the old rows in group", Where: m.From}
 	}
-	return append(out, change.Step{What: "drop the triggers in group", Where: p.Move.From})
+	return change.Plan{old, {What: "drop the triggers in group", Where: m.From}}
+}
+
+// back is how a move is taken back, in words.
+func back(m *shard.Move) change.Plan {
+	plan := change.Plan{{What: "drop the triggers in group", Where: m.From, Why: "writes of the rows are taken as before"}}
+	if m.Log.File != "" {
+		plan = append(plan, change.Step{What: "delete the copy in group", Where: m.Asked.To, Why: "in small steps"})
+	}
+	return plan
+}
+
+// PlanResume says what Resume would do. Nothing is changed, and no server is asked.
+func (m *Mover) PlanResume(ctx context.Context, name string) (change.Plan, error) {
+	j, stage, err := m.cutOff(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	switch stage {
+	case shard.Undoing:
+		return back(&j.Move), nil
+	case shard.Cleaning:
+		return behindSwitch(&j.Move), nil
+	}
+	var plan change.Plan
+	if stage == shard.Switching {
+		plan = change.Plan{{What: "drop the triggers in group", Where: j.From, Why: "writes of the rows are taken while the copy is compared again"}}
+	}
+	plan = append(plan, change.Step{What: "go on with the copy of", Where: tables(&j.Move), Why: j.Part.Words() + ", from group " + j.From + " to group " + j.Asked.To})
+	return append(plan, behindCopy(&j.Move)...), nil
+}
+
+// PlanUndo says what Undo would do. Nothing is changed, and no server is asked.
+func (m *Mover) PlanUndo(ctx context.Context, name string) (change.Plan, error) {
+	j, stage, err := m.cutOff(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if stage == shard.Cleaning {
+		return nil, tooLate(j)
+	}
+	return back(&j.Move), nil
+}
+
+// cutOff is the move of a map that is under way, and its stage as the map says it.
+func (m *Mover) cutOff(ctx context.Context, name string) (*keep.Journal, shard.Stage, error) {
+	j, err := m.left(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if j.Stage == shard.Switching {
+		mp, err := m.Maps.Map(ctx, name)
+		if err != nil {
+			return nil, "", err
+		}
+		if mp.Epoch == j.After.Epoch {
+			return j, shard.Cleaning, nil
+		}
+	}
+	return j, j.Stage, nil
+}
+
+// tooLate refuses to take a move back whose map is switched.
+func tooLate(j *keep.Journal) error {
+	return fault.New(fault.Failed, "risso shard resume "+j.Map+" brings it to its end; then a move in the other direction", fmt.Errorf("map %s, epoch %d: %w", j.Map, j.After.Epoch, ErrTooLate))
 }
 
 // Run carries a plan out. An error leaves a move that Resume goes on with and Undo takes back.
@@ -162,7 +239,7 @@ func (m *Mover) Undo(ctx context.Context, name string) (*keep.Journal, error) {
 		return j, err
 	}
 	if j.Stage == shard.Cleaning {
-		return j, fault.New(fault.Failed, "risso shard resume "+name+" brings it to its end; then a move in the other direction", fmt.Errorf("map %s, epoch %d: %w", name, j.After.Epoch, ErrTooLate))
+		return j, tooLate(j)
 	}
 	j.Stage = shard.Undoing
 	if err := j.Save(ctx); err != nil {

@@ -90,6 +90,25 @@ func NewHolder(what string) string {
 	return fmt.Sprintf("%s@%s/%d/%s", what, host, os.Getpid(), hex.EncodeToString(b[:]))
 }
 
+// HolderWords says which process a holder is.
+func HolderWords(holder string) string {
+	what, at, ok := strings.Cut(holder, "@")
+	if holder == "" {
+		return "another process"
+	}
+	parts := strings.Split(at, "/")
+	if !ok || len(parts) != 3 {
+		return holder
+	}
+	switch what {
+	case "serve":
+		what = "risso serve"
+	case "risso":
+		what = "a risso command"
+	}
+	return what + " (process " + parts[1] + " on " + parts[0] + ")"
+}
+
 func (c *Carrier) say(format string, args ...any) {
 	if c.Say != nil {
 		c.Say(fmt.Sprintf(format, args...))

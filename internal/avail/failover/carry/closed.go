@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -105,6 +106,39 @@ func (c *Carrier) cameUp(ctx context.Context, t mysql.Target) (came, tells bool,
 	}
 	up, err := mysql.UpFor(ctx, conn)
 	return err == nil && time.Now().Add(time.Second-up).After(c.Opened), true, err // it counts whole seconds
+}
+
+// PlanOpen judges whether the primary of a group can be opened, and says what is done for that. Nothing is changed.
+func (c *Carrier) PlanOpen(ctx context.Context, name string) (change.Plan, error) {
+	g, err := c.Room.Group(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.CutOff(ctx, g); err != nil {
+		return nil, err
+	}
+	targets, _, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
+	if err := openable(g, t, c.closed(ctx, g, t, targets)); err != nil {
+		return nil, err
+	}
+	m := g.Members[g.Primary()]
+	var plan change.Plan
+	step := func(why string, what ...string) {
+		for _, w := range what {
+			plan = append(plan, change.Step{What: w, Where: "on " + m.Name, Why: why})
+		}
+	}
+	waiting, _ := planWaits(g, t, KnownOf(g, t, m.Name), m.Name)
+	step("before it takes writes", waiting...)
+	if len(m.Fenced) > 0 {
+		step("", "set back what it had before it was kept from writes")
+	}
+	step("it takes writes again", mysql.Of(t.Nodes[t.Find(m.Name)].Server).Open()...)
+	return plan, nil
 }
 
 // Open lets the primary of a group take writes again, whoever closed it, as long as nobody else takes them.

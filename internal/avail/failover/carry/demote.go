@@ -10,20 +10,73 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
 )
+
+// Demoted is the demotion of a primary that was judged, as a plan.
+type Demoted struct {
+	Group *group.Group
+	Old   string
+	Plan  change.Plan
+}
+
+// PlanDemote judges a demotion and makes its plan. Nothing is changed.
+func (c *Carrier) PlanDemote(ctx context.Context, name string) (*Demoted, error) {
+	g, err := c.Room.Group(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	was, err := demotable(g)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.CutOff(ctx, g); err != nil {
+		return nil, err
+	}
+	r, err := c.run(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	t := lookAt(ctx, g, r.targets, c.Limits.Look)
+	i := t.Find(was)
+	if i < 0 || !t.Nodes[i].Seen {
+		why := ""
+		if i >= 0 && t.Nodes[i].Unseen != nil {
+			why = ": " + t.Nodes[i].Unseen.Words()
+		}
+		return nil, fault.New(fault.Failed, "risso failover --group "+name, fmt.Errorf("demote %s: %w: it does not answer%s", was, ErrRefused, why))
+	}
+	if err := c.others(ctx, r, t, was); err != nil {
+		return nil, err
+	}
+	return &Demoted{Group: g, Old: was, Plan: change.Plan{
+		{What: mysql.Of(t.Nodes[i].Server).Shut(), Where: "on " + was, Why: "nobody takes writes from here; what clients do there is ended"},
+		{What: "tell clients", Where: "that " + name + " has no primary"},
+	}}, nil
+}
+
+// demotable is the primary of a group, which may be demoted.
+func demotable(g *group.Group) (string, error) {
+	i := g.Primary()
+	if i < 0 {
+		return "", fault.New(fault.Failed, "risso group promote "+g.Name, fmt.Errorf("demote: %w: %s has no primary", ErrRefused, g.Name))
+	}
+	return g.Members[i].Name, nil
+}
 
 // Demote lets a group have no primary: the one that it has takes no writes any more, until one is promoted. It says how certain that is.
 func (c *Carrier) Demote(ctx context.Context, name string) (words string, err error) {
 	err = c.leased(ctx, name, func(ctx context.Context, g *group.Group) error {
-		i := g.Primary()
-		if i < 0 {
-			return fault.New(fault.Failed, "risso group promote "+name, fmt.Errorf("demote: %w: %s has no primary", ErrRefused, name))
+		was, err := demotable(g)
+		if err != nil {
+			return err
 		}
 		if err := c.waits(ctx, name); err != nil {
 			return err
 		}
-		was := g.Members[i].Name
 		r, err := c.run(ctx, g)
 		if err != nil {
 			return err

@@ -323,7 +323,7 @@ func (r *run) end(ctx context.Context, s failover.Stage, problem string) error {
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.j.Stage, r.j.Ended, r.j.Problem = s, time.Now().UTC(), problem
+	r.j.Stage, r.j.Ended, r.j.EndedBy, r.j.Problem = s, time.Now().UTC(), r.Holder, problem
 	err := r.j.Save(end)
 	if err == nil && s == failover.Undone {
 		err = r.Room.Prune(end, r.j.Group)

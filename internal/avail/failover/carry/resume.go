@@ -4,9 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/change"
+	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -29,6 +35,163 @@ func (c *Carrier) Resume(ctx context.Context, a Asked) (*failover.Journal, error
 		return r.resume(ctx)
 	})
 	return out, err
+}
+
+// Resuming is what would be done to a change that was cut off.
+type Resuming struct {
+	Journal *failover.Journal
+	Words   string // what becomes of it
+	Plan    change.Plan
+	Notes   []string
+}
+
+// PlanResume says what Resume would do, and changes nothing; nil: nothing was cut off.
+func (c *Carrier) PlanResume(ctx context.Context, a Asked) (*Resuming, error) {
+	g, err := c.Room.Group(ctx, a.Group)
+	if err != nil {
+		return nil, err
+	}
+	j, err := c.Room.Unfinished(ctx, a.Group)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	out := &Resuming{Journal: &j.Journal}
+	if g.Lease.Holder != "" {
+		out.Notes = append(out.Notes, HolderWords(g.Lease.Holder)+" may be at work on it: it is awaited whether that one lives")
+	}
+	targets, _, err := c.targets(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
+	what, to, i := changeOf(j)+" and was cut off", t.Find(j.New), g.Primary()
+	known, published := to >= 0 && t.Nodes[to].Seen, i >= 0 && g.Members[i].Name == j.New
+	switch {
+	case j.Stage == failover.Published || j.Stage == failover.Pointing || j.Stage == failover.Promoting && (published || known):
+		out.Words = what + " is brought to its end"
+		if j.Stage == failover.Promoting && !published {
+			out.promoteAgain(j.New, mysql.Of(t.Nodes[to].Server))
+		}
+		out.conclude(g, j)
+	case j.Stage == failover.Promoting && j.Kind == failover.Switchover:
+		return nil, fault.New(fault.Failed, "start it, and ask again", fmt.Errorf("%w: %s may be the primary already, and cannot be asked", ErrRefused, j.New))
+	case j.Kind == failover.Switchover:
+		out.Words = what + " is taken back"
+		out.takeBack(g, j, t)
+	default:
+		out.Words = what + " is done again"
+		return out, c.planAgain(ctx, out, j)
+	}
+	return out, nil
+}
+
+// step adds steps on a server.
+func (p *Resuming) step(where, why string, what ...string) {
+	for _, w := range what {
+		p.Plan = append(p.Plan, change.Step{What: w, Where: "on " + where, Why: why})
+	}
+}
+
+// promoteAgain are the steps of a promotion that may have been begun.
+func (p *Resuming) promoteAgain(name string, s mysql.Server) {
+	p.step(name, "", s.StopAll()...)
+	p.step(name, "writes go on from here", s.Open()...)
+	p.Plan = append(p.Plan, change.Step{What: "tell clients", Where: "that " + name + " is the primary"})
+}
+
+// conclude are the steps after clients were told.
+func (p *Resuming) conclude(g *group.Group, j *keep.Journal) {
+	if i := g.Find(j.New); i >= 0 {
+		for _, m := range g.Members {
+			if m.Name != j.New && m.Status != group.Faulty && (m.Name != j.Old || j.Kind == failover.Switchover) {
+				p.step(m.Name, "", "replicate from "+g.Members[i].Address)
+			}
+		}
+	}
+	p.Plan = append(p.Plan, verifying(g, j.New))
+}
+
+// takeBack are the steps by which the old primary takes writes again.
+func (p *Resuming) takeBack(g *group.Group, j *keep.Journal, t *topology.Topology) {
+	seen := func(name string) (mysql.Server, bool) {
+		i := t.Find(name)
+		if i < 0 || !t.Nodes[i].Seen {
+			p.Notes = append(p.Notes, name+" does not answer")
+			return mysql.Server{}, false
+		}
+		return mysql.Of(t.Nodes[i].Server), true
+	}
+	n, answers := seen(j.New)
+	if answers {
+		p.step(j.New, "never two take writes", n.Shut())
+	}
+	i := g.Find(j.Old)
+	if i >= 0 && len(g.Members[i].Fenced) > 0 {
+		p.step(j.Old, "", "set back what it had before it was kept from writes")
+	}
+	if old, ok := seen(j.Old); ok {
+		p.step(j.Old, "writes go on from here, as before", old.Open()...)
+	}
+	if answers && i >= 0 {
+		p.step(j.New, "", "replicate from "+g.Members[i].Address)
+	}
+}
+
+// planAgain adds the steps of a failover that is done again.
+func (c *Carrier) planAgain(ctx context.Context, p *Resuming, j *keep.Journal) error {
+	a := Asked{Group: j.Group, Known: j.Known, AcceptLoss: j.AcceptLoss}
+	if !j.Automatic && j.Stage != failover.Promoting {
+		a.To = j.New
+	}
+	f, err := c.Forecast(ctx, a)
+	if err != nil {
+		return err
+	}
+	f.cutOff = nil // it is the one that is gone on with
+	p.Plan, p.Notes = f.Plan, append(p.Notes, f.Words()...)
+	return f.Refused()
+}
+
+// Ended is a change that another process ended, while this one waited for the lease that it needs to go on with it; one that is at work is waited for, for as long as
+// a lease holds. nil: nobody ended it.
+func (c *Carrier) Ended(ctx context.Context, group string, epoch uint64) (*failover.Journal, error) {
+	for end := time.Now().Add(c.Limits.Lease); ; {
+		j, err := c.Room.Journal(ctx, group, epoch)
+		if err != nil {
+			return nil, err
+		}
+		if j.Final() {
+			return &j.Journal, nil
+		}
+		if time.Now().After(end) {
+			return nil, nil
+		}
+		if err := delay.For(ctx, leaseLook); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// EndWords says how a change of the primary ended, and who ended it. primary is who is it now; "": nobody.
+func EndWords(j *failover.Journal, primary string) string {
+	change, now := string(j.Kind), "the group has no primary"
+	if j.New != "" {
+		change += " to " + j.New
+	}
+	if primary != "" {
+		now = primary + " is the primary of " + j.Group
+	}
+	by := HolderWords(j.EndedBy)
+	switch j.Stage {
+	case failover.Done:
+		return fmt.Sprintf("%s brought the %s that was cut off to its end meanwhile: %s", by, change, now)
+	case failover.Undone:
+		if primary == j.Old && primary != "" {
+			now += " as before"
+		}
+		return fmt.Sprintf("%s took the %s that was cut off back meanwhile: %s", by, change, now)
+	}
+	return fmt.Sprintf("%s could neither finish the %s that was cut off nor take it back: %s; %s", by, change, j.Problem, now)
 }
 
 // resume goes on with a journal.

@@ -38,6 +38,14 @@ func (j *Journal) Save(ctx context.Context) error {
 	return nil
 }
 
+// Journal reads the one of a change of a group; the error wraps state.ErrNotFound if there is none.
+func (r *Room) Journal(ctx context.Context, group string, epoch uint64) (*Journal, error) {
+	j := &Journal{room: r}
+	var err error
+	j.version, err = state.ReadBody(ctx, r.Docs, kindJournal, key(group, epoch), &j.Journal)
+	return j, err
+}
+
 // Journals reads those of a group, the oldest first; "" those of all.
 func (r *Room) Journals(ctx context.Context, group string) (list []*Journal, err error) {
 	prefix := ""

@@ -216,36 +216,3 @@ func (c *command) answer(a Answer, j *failover.Journal, err error) error {
 	}
 	return err
 }
-
-func newResume(s screen.Streams) *cobra.Command {
-	c := &command{}
-	cmd := &cobra.Command{
-		Use:     "resume",
-		Short:   "Bring a switchover or failover that was cut off to its end, or take it back",
-		Long:    "Looks at the journal of the change that was cut off. One that had not yet promoted anybody is taken back, if\nit was a switchover, and done again, if it was a failover; one that had is brought to its end.\n\n" + fault.Help,
-		Example: "  risso failover resume --group shop",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.run(cmd.Context(), func(ctx context.Context, cr *carry.Carrier, a carry.Asked) error {
-				j, err := cr.Resume(ctx, a)
-				if j != nil || err != nil {
-					err = c.Did(ctx, c.Group, "the change of group "+c.Group+" that was cut off and taken up again", err)
-				}
-				ans := Answer{Group: c.Group, Plan: []string{}}
-				if j != nil {
-					if ans.Old = j.Old; err == nil && j.Stage == failover.Undone {
-						fmt.Fprintf(c.told().Out, "the %s to %s that was cut off is taken back: %s is the primary of %s as before\n", j.Kind, oneline.Of(j.New), oneline.Of(j.Old), c.Group)
-					}
-				} else if err == nil {
-					fmt.Fprintln(c.told().Out, "nothing was cut off")
-				}
-				return c.answer(ans, j, err)
-			})
-		},
-	}
-	c.Streams = s
-	c.Groups.Bind(cmd, true)
-	flags.DurationVar(cmd.Flags(), &c.drain, "drain", carry.DefaultLimits().Drain, "how long the new primary may take to apply what it received")
-	flags.OutputVar(cmd.Flags(), &c.output, "", "text", "json")
-	return cmd
-}

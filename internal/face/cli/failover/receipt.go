@@ -136,15 +136,7 @@ func (c *receipt) show(ctx context.Context, r *keep.Room, args []string) error {
 			continue
 		}
 		if of := j.Group + "\x00" + j.Old; !c.noLogs && j.Kind == failover.Failover && !read[of] {
-			if err := byLogs(ctx, r, c.logs, j, args); err != nil {
-				return err
-			}
-			if j.Receipt.Lost == "" {
-				a.Receipts = append(a.Receipts, *j.Receipt)
-				continue
-			}
-			read[of] = true
-			if err := c.read(ctx, r, j, args, &a); err != nil {
+			if read[of], err = c.learn(ctx, r, j, args, &a); err != nil {
 				return err
 			}
 		}
@@ -158,6 +150,28 @@ func (c *receipt) show(ctx context.Context, r *keep.Room, args []string) error {
 	}
 	c.text(c.Out, a)
 	return nil
+}
+
+// learn reads what is known of a failover from logs, and reports whether something was lost. Of a group that was removed nobody can be asked: only logs that were
+// named are read.
+func (c *receipt) learn(ctx context.Context, r *keep.Room, j *keep.Journal, args []string, a *ReceiptsAnswer) (bool, error) {
+	_, err := r.Group(ctx, j.Group)
+	removed := errors.Is(err, keep.ErrNone)
+	switch {
+	case err != nil && !removed:
+		return false, err
+	case !removed:
+		if err := byLogs(ctx, r, c.logs, j, args); err != nil {
+			return false, err
+		}
+	case j.Receipt.Lost != "" && len(args) == 0 && c.logs.From == "":
+		a.Notes = append(a.Notes, fmt.Sprintf("the group %s was removed, and how %s is reached is not known any more: what the lost transactions changed is read from a mirror of its binary logs by --from, or from files by --binlog", j.Group, oneline.Of(j.Old)))
+		return true, nil
+	}
+	if j.Receipt.Lost == "" {
+		return false, nil
+	}
+	return true, c.read(ctx, r, j, args, a)
 }
 
 // completed are the journals, after those who know more were asked.
@@ -177,7 +191,16 @@ func (c *receipt) completed(ctx context.Context, r *keep.Room, a *ReceiptsAnswer
 			}
 		}
 	}
-	return r.Journals(ctx, c.Group)
+	return journals(ctx, r, c.Group)
+}
+
+// journals are those of a group, "" of all. One that was removed is known by what it left; a group that left nothing has to be there.
+func journals(ctx context.Context, r *keep.Room, name string) ([]*keep.Journal, error) {
+	list, err := r.Journals(ctx, name)
+	if err == nil && name != "" && len(list) == 0 {
+		_, err = r.Group(ctx, name)
+	}
+	return list, err
 }
 
 // source finds the logs that have the lost transactions of a receipt. The caller closes it.

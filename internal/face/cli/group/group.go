@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/avail/topology/look"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
@@ -33,6 +34,8 @@ type command struct {
 	flags.Groups
 	output string
 	cutOff map[string]string // by group: a change that is under way, or was cut off
+	dryRun bool              // of those that have it: show what would be done, and change nothing
+	plan   change.Plan       // of a promotion or demotion
 }
 
 // New is risso group and all below it.
@@ -66,6 +69,8 @@ type Answer struct {
 	Groups []group.Group `json:"groups"`
 	// CutOff are, by group, changes of the primary that are under way, or were cut off, with what goes on with them.
 	CutOff map[string]string `json:"cut_off,omitempty"`
+	DryRun bool              `json:"dry_run,omitempty"` // nothing was changed
+	Plan   []string          `json:"plan,omitempty"`    // of a promotion or demotion: what is done, step by step
 }
 
 type create struct {
@@ -197,7 +202,7 @@ func (c *command) tell(list []group.Group) error {
 		if list == nil {
 			list = []group.Group{}
 		}
-		return render.JSON(c.Out, Answer{list, c.cutOff})
+		return render.JSON(c.Out, Answer{list, c.cutOff, c.dryRun, c.plan.Words()})
 	}
 	for i, g := range list {
 		if i > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/oneline"
@@ -19,18 +20,29 @@ import (
 // asked is a command that asks before it changes who the primary is.
 func (c *command) asked(cmd *cobra.Command, s screen.Streams, yes *bool) *cobra.Command {
 	c.bind(cmd, s)
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
 	return cmd
 }
 
-// agreed says what will be done, and asks.
-func (c *command) agreed(yes bool, what string) error {
+// agreed says what will be done, and asks. false: it is only to be shown, and was.
+func (c *command) agreed(ctx context.Context, r *keep.Room, name string, yes bool, plan change.Plan, what ...string) (bool, error) {
 	out := c.Streams
 	if c.output == "json" {
 		out.Out = out.Err
 	}
-	fmt.Fprintln(out.Out, oneline.Of(what))
-	return screen.Agreed(c.Streams, yes)
+	for _, line := range what {
+		fmt.Fprintln(out.Out, oneline.Of(line))
+	}
+	screen.Steps(out.Out, plan)
+	c.plan = plan
+	switch {
+	case !c.dryRun:
+		return true, screen.Agreed(c.Streams, yes)
+	case c.output == "json":
+		return false, c.shown(ctx, r, name)
+	}
+	return false, nil
 }
 
 func newPromote(s screen.Streams) *cobra.Command {
@@ -41,7 +53,7 @@ func newPromote(s screen.Streams) *cobra.Command {
 The primary itself is opened, if it takes no writes: after a restart, or as somebody made it read-only.
 
 ` + fault.Help,
-		Example: "  risso group promote shop db2 --yes",
+		Example: "  risso group promote shop db2 --dry-run\n  risso group promote shop db2 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a := carry.Asked{Group: args[0]}
 			if len(args) == 2 {
@@ -62,18 +74,21 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 		return c.open(ctx, r, f, yes)
 	}
 	a.By, a.Known, a.Because = r.Who, f.Known, f.Because
-	do, how := cr.Switchover, "switchover"
-	if !f.Alive {
-		do, how = cr.Failover, "failover"
+	do, how, plan, to, more := cr.Switchover, "switchover", f.Plan, f.Choice.Winner, []string(nil)
+	if f.Alive {
+		p, err := cr.Plan(ctx, a)
+		if err != nil {
+			return carry.Interrupted(ctx, nil, err)
+		}
+		plan, to, more, a.To = p.Plan, p.Choice.Winner, p.Notes, p.Choice.Winner
+	} else {
+		do, how, more = cr.Failover, "failover", f.Words()
 		if err := f.Refused(); err != nil {
 			return err
 		}
 	}
-	to := a.To
-	if to == "" {
-		to = f.Choice.Winner
-	}
-	if err := c.agreed(yes, fmt.Sprintf("%s of %s from %s to %s", how, a.Group, orNone(f.Old), orNone(to))); err != nil {
+	what := fmt.Sprintf("%s of %s from %s to %s", how, a.Group, orNone(f.Old), orNone(to))
+	if ok, err := c.agreed(ctx, r, a.Group, yes, plan, append([]string{what}, more...)...); err != nil || !ok {
 		return err
 	}
 	var j *failover.Journal
@@ -92,7 +107,12 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 
 // open lets the primary take writes again.
 func (c *command) open(ctx context.Context, r *keep.Room, f *carry.Forecast, yes bool) error {
-	if err := c.agreed(yes, fmt.Sprintf("%s, the primary of %s, takes no writes: %s; it is opened", f.Old, f.Group.Name, f.Closed.Why)); err != nil {
+	plan, err := c.carrier(r).PlanOpen(ctx, f.Group.Name)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s, the primary of %s, takes no writes: %s; it is opened", f.Old, f.Group.Name, f.Closed.Why)
+	if ok, err := c.agreed(ctx, r, f.Group.Name, yes, plan, what); err != nil || !ok {
 		return err
 	}
 	words, err := c.carrier(r).Open(ctx, f.Group.Name)
@@ -126,11 +146,16 @@ func newDemote(s screen.Streams) *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{Use: "demote GROUP", Short: "Let the primary take no more writes, and the group have none", Args: cobra.ExactArgs(1),
 		Long:    "The primary becomes SECONDARY, and nobody takes writes until a member is promoted. risso serve does not fail such\na group over. It is refused where nobody else could be promoted then; risso group promote GROUP MEMBER\nmakes any of them the primary, also the one that was it.\n\n" + fault.Help,
-		Example: "  risso group demote shop --yes",
+		Example: "  risso group demote shop --dry-run\n  risso group demote shop --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.With(ctx, func(r *keep.Room) error {
-				if err := c.agreed(yes, "nobody takes writes in "+args[0]+" until a member is promoted"); err != nil {
+				p, err := c.carrier(r).PlanDemote(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				what := "nobody takes writes in " + args[0] + " until a member is promoted"
+				if ok, err := c.agreed(ctx, r, args[0], yes, p.Plan, what); err != nil || !ok {
 					return err
 				}
 				words, err := c.carrier(r).Demote(ctx, args[0])

@@ -10,6 +10,7 @@ import (
 	groups "github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/shard"
 	"github.com/rissodb/risso/internal/avail/shard/keep"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
@@ -155,28 +156,44 @@ func (c *move) answer(a Moved, j *keep.Journal, err error) error {
 	return err
 }
 
+// end is how a move that was cut off comes to an end.
+type end struct {
+	does string // in words
+	plan func(*reshard.Mover, context.Context, string) (change.Plan, error)
+	do   func(*reshard.Mover, context.Context, string) (*keep.Journal, error)
+}
+
 // ending is a command that brings a move that was cut off to an end.
-func ending(s screen.Streams, use, short, long, example, what string, do func(*reshard.Mover, context.Context, string) (*keep.Journal, error)) *cobra.Command {
+func ending(s screen.Streams, use, short, long, example string, e end) *cobra.Command {
 	c := &move{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(maps *keep.Room, g *groups.Room) error {
-				j, err := do(c.mover(maps, g), cmd.Context(), args[0])
+				if c.dryRun {
+					plan, err := e.plan(c.mover(maps, g), cmd.Context(), args[0])
+					if err != nil {
+						return err
+					}
+					screen.Steps(c.told().Out, plan)
+					return c.answer(Moved{Map: args[0], DryRun: true, Plan: plan.Words()}, nil, nil)
+				}
+				j, err := e.do(c.mover(maps, g), cmd.Context(), args[0])
 				if j != nil {
-					err = c.Did(cmd.Context(), j.From, what+" the move of rows of map "+args[0], err)
+					err = c.Did(cmd.Context(), j.From, e.does+" the move of rows of map "+args[0], err)
 				}
 				return c.answer(Moved{Map: args[0], Plan: []string{}}, j, err)
 			})
 		}}
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	return c.bind(cmd, s)
 }
 
 func newResume(s screen.Streams) *cobra.Command {
 	return ending(s, "resume MAP", "Go on with a move of rows that was cut off", "A process that still works on it is stopped by its next entry into the journal.",
-		"  risso shard resume orders", "going on with", (*reshard.Mover).Resume)
+		"  risso shard resume orders", end{"going on with", (*reshard.Mover).PlanResume, (*reshard.Mover).Resume})
 }
 
 func newUndo(s screen.Streams) *cobra.Command {
 	return ending(s, "undo MAP", "Take a move of rows back that was cut off before the map was changed", "Writes of the rows are taken as before, and the copy is deleted.",
-		"  risso shard undo orders", "taking back", (*reshard.Mover).Undo)
+		"  risso shard undo orders", end{"taking back", (*reshard.Mover).PlanUndo, (*reshard.Mover).Undo})
 }
