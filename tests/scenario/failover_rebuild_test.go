@@ -46,6 +46,11 @@ func TestFailoverRebuild(t *testing.T) {
 		execSQL(t, first, "CREATE TABLE app.quiet (id INT PRIMARY KEY); INSERT INTO app.quiet VALUES (1)")
 		begin := func() *risso { return serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements") }
 		s := begin()
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("serve: %s", s.err)
+			}
+		})
 		q.whole()
 
 		if err := first.Kill(syscall.SIGKILL); err != nil {
@@ -84,11 +89,6 @@ func TestFailoverRebuild(t *testing.T) {
 		if err := p.Kill(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("serve: %s", s.err)
-			}
-		})
 		await(t, "the donor to be the primary", func() bool { _, now := q.members(); return now == donor && q.open(donor) })
 		await(t, "the rebuild to be stopped", func() bool { return q.heard(s, "was stopped, and goes on later") > 0 })
 		if m := q.refilled(first.Name); m.Status != "FAULTY" || m.Rebuild == nil || m.Rebuild.Tries != 0 {
@@ -135,6 +135,33 @@ func (q *squad) lock(n *sandbox.Node) (release func()) {
 	return sync.OnceFunc(func() { c.Close(); db.Close() })
 }
 
+// prepared: a prepared XA transaction is told before anything is dropped, with what ends it.
+func (q *squad) prepared(n *sandbox.Node, args ...string) {
+	q.Helper()
+	db, err := n.DB()
+	if err != nil {
+		q.Fatal(err)
+	}
+	c, err := db.Conn(q.Context())
+	if err != nil {
+		q.Fatal(err)
+	}
+	for _, s := range []string{"XA START 'it''s x9'", "INSERT INTO app.ledger VALUES (900003)", "XA END 'it''s x9'", "XA PREPARE 'it''s x9'"} {
+		if _, err := c.ExecContext(q.Context(), s); err != nil {
+			q.Fatalf("%s: %v", s, err)
+		}
+	}
+	c.Close()
+	db.Close()
+	if code, said := command(q.T, args...); code == 0 || !strings.Contains(said, "prepared XA transaction: ") || !strings.Contains(said, "XA ROLLBACK") {
+		q.Errorf("with a prepared transaction: exit code %d: %s", code, said)
+	}
+	if got := value(q.T, n, "SELECT COUNT(*) FROM app.ledger"); got == "0" {
+		q.Error("its rows are gone")
+	}
+	execSQL(q.T, n, "XA ROLLBACK 'it''s x9'")
+}
+
 // byHand rebuilds a replica that has a transaction of its own, without risso serve.
 func (q *squad) byHand(n *sandbox.Node) {
 	q.Helper()
@@ -152,6 +179,7 @@ func (q *squad) byHand(n *sandbox.Node) {
 	if said := mustCommand(q.T, append(args, "--dry-run")...); !strings.Contains(said, "errant") || value(q.T, n, "SELECT COUNT(*) FROM app.ledger WHERE id = 900002") != "1" {
 		q.Errorf("a dry run: %s", said)
 	}
+	q.prepared(n, append(args, "--yes")...)
 	before := mustCommand(q.T, "group", "rebuilds", "g", "--data", q.data)
 	mustCommand(q.T, append(args, "--yes")...)
 	if after := mustCommand(q.T, "group", "rebuilds", "g", "--data", q.data); strings.Count(after, "only it had") != strings.Count(before, "only it had")+1 || !strings.Contains(after, "insert app.ledger, 1 row") && !strings.Contains(after, "insert `app`.`ledger`, 1 row") {

@@ -8,13 +8,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/repoint"
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -116,8 +119,26 @@ func (c *copier) check(ctx context.Context, r *repo.Repo, copied repoint.Copy) e
 	if _, err := load.Restore(ctx, o); err != nil {
 		return fmt.Errorf("%s does not take %s: %w", c.name, copied.Words, err)
 	}
-	return nil
+	return c.unprepared(ctx)
 }
+
+// unprepared refuses where prepared XA transactions hold tables: to drop these would wait for them, and whoever prepared them may still want them.
+func (c *copier) unprepared(ctx context.Context) error {
+	conn, err := mysql.Connect(ctx, c.node, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	list, err := conn.Maps(ctx, "XA RECOVER /* risso: does a prepared transaction hold tables? */")
+	if err != nil || len(list) == 0 { // one that may not ask does not wait for them for long
+		return nil
+	}
+	return fault.New(fault.Failed, "end it there by XA COMMIT or XA ROLLBACK (XA RECOVER lists it), and rebuild it again",
+		fmt.Errorf("%s holds tables by a prepared XA transaction: %s", c.name, oneline.Of(list[0]["data"])))
+}
+
+// dropWait is how long dropping a schema may wait for who uses it.
+const dropWait = time.Minute
 
 // loading are the options of the load.
 func (c *copier) loading(r *repo.Repo, copied repoint.Copy) load.Options {
@@ -157,7 +178,7 @@ func (c *copier) clear(ctx context.Context, r *repo.Repo, id string) error {
 		return err
 	}
 	defer conn.Close()
-	for _, s := range []string{"SET SESSION /* risso: not through the binary log */ sql_log_bin = 0", "SET SESSION foreign_key_checks = 0"} {
+	for _, s := range []string{conn.Server.NotLogged(), "SET SESSION foreign_key_checks = 0", conn.Server.BoundLocks(dropWait)} {
 		if err := conn.Exec(ctx, s); err != nil {
 			return fmt.Errorf("%s on %s: %w", s, c.name, err)
 		}

@@ -34,7 +34,7 @@ func acknowledgers(g *group.Group, t *topology.Topology, winner string, without 
 func waitFor(k failover.Known, there []string) (count int, words string) {
 	want := max(1, k.WaitFor)
 	if len(there) == 0 {
-		return 1, "writes wait until a replica that acknowledges is back: nobody acknowledges now"
+		return 1, "writes of the new primary wait until a replica that acknowledges is back: of the members that would follow it none that answers could"
 	}
 	if count = min(want, len(there)); count == want {
 		return count, ""

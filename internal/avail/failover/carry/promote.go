@@ -185,8 +185,12 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	}
 	port, _ := strconv.Atoi(text)
 	s := n.c.Server
-	if err := r.do(ctx, n, s.Shut()); err != nil {
-		return err
+	if shut, err := n.c.Text(ctx, "SELECT /* risso: does it take no writes? */ @@GLOBAL."+s.ReadOnlyVariable()); err != nil {
+		return fmt.Errorf("ask %s whether it takes writes: %w", n.name, err)
+	} else if shut != "1" && shut != "ON" { // else it would wait for whoever locks tables
+		if err := r.do(ctx, n, s.Shut()); err != nil {
+			return err
+		}
 	}
 	if err := r.waitsForNobody(ctx, n); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/oneline"
@@ -22,6 +23,7 @@ import (
 type Groups struct {
 	Data  string
 	Group string
+	Makes bool // the command makes the data folder
 
 	facts *state.Store  // while With runs
 	call  func() string // the command, by which actions are known
@@ -39,6 +41,9 @@ func (f *Groups) Bind(cmd *cobra.Command, named bool) {
 
 // With opens it for a command.
 func (f *Groups) With(ctx context.Context, do func(*keep.Room) error) error {
+	if !f.Makes && !home.Exists(f.Data) {
+		return fault.New(fault.Failed, "name the folder of risso serve by --data; risso group create and risso serve make one", fmt.Errorf("there is no data folder %s", oneline.Of(f.Data)))
+	}
 	if err := os.MkdirAll(f.Data, 0o700); err != nil {
 		return serve.FolderFailure(f.Data, fmt.Errorf("data folder: %w", err))
 	}

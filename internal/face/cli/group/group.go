@@ -101,6 +101,7 @@ another one (its password is read from --replication-password-file).
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.bind(cmd, s)
+	c.Makes = true
 	c.servers.Bind(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&c.replUser, "replication-user", "", "account by which members replicate (default: that of the first --dsn)")

@@ -11,7 +11,7 @@ import (
 
 // Steps lists what a plan will do, of many steps the first.
 func Steps(out io.Writer, p change.Plan) {
-	const most = 20 // lines
+	const most = 300 // lines: of a group's servers all, of a restore some of its tables
 	for i, words := range p.Words() {
 		if i == most-1 && len(p) > most {
 			fmt.Fprintf(out, "  and %d more\n", len(p)-i)
