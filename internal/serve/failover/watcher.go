@@ -133,8 +133,8 @@ func (w *watcher) watch(ctx context.Context) {
 			continue
 		case <-tick.C:
 		}
+		w.refill(ctx) // before what is due again at once, as something that it does takes long
 		w.judge(ctx)
-		w.refill(ctx)
 		w.show()
 	}
 }
