@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,8 +43,8 @@ func (n *Node) renumber() error {
 	return os.WriteFile(n.configPath(), []byte(strings.Join(lines, "\n")), 0o600)
 }
 
-// Reseed throws away what a node of a replication topology has, and lets it get everything again from a primary, whose binary logs go back to the beginning. The node
-// comes back closed to clients, with another server_id. Settings that a data directory has for good have to be the usual ones.
+// Reseed throws away what a node of a replication topology has, and lets it get everything again from a primary: of a MariaDB by a dump, else by binary logs that go back to the
+// beginning. The node comes back closed to clients, with another server_id. Settings that a data directory has for good have to be the usual ones.
 func (n *Node) Reseed(ctx context.Context, primary *Node) error {
 	r, err := recipeFor(n.Program)
 	if err != nil {
@@ -81,8 +82,44 @@ func (n *Node) Reseed(ctx context.Context, primary *Node) error {
 	if err := n.StartClosed(ctx); err != nil {
 		return err
 	}
+	if n.Program.Family == FamilyMariaDB {
+		if err := n.copyOf(ctx, primary); err != nil {
+			return fmt.Errorf("node %s: copy %s: %w", n.Name, primary.Name, err)
+		}
+	}
 	if err := n.follow(ctx, primary, r, password); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	return nil
+}
+
+// copyOf fills an empty node with a dump of another one, whose binary logs may begin anew as it was rebuilt itself. Nothing of that is in its own.
+func (n *Node) copyOf(ctx context.Context, primary *Node) error {
+	path, ok := n.Program.tool("mariadb-dump", "mysqldump")
+	if !ok {
+		return errors.New("neither mariadb-dump nor mysqldump is installed (Debian: mariadb-client)")
+	}
+	dump := exec.CommandContext(ctx, path, "--no-defaults", "--user=root", "--socket="+primary.Socket, "--all-databases", "--single-transaction", "--gtid", "--master-data=1", "--routines", "--events", "--flush-privileges")
+	dump.Env = environ(basedir(path))
+	load, err := n.Client(ctx, []string{"--init-command=SET SESSION sql_log_bin = 0"})
+	if err != nil {
+		return err
+	}
+	var said, loaded strings.Builder
+	dump.Stderr, load.Stderr = &said, &loaded
+	if load.Stdin, err = dump.StdoutPipe(); err != nil {
+		return err
+	}
+	if err := dump.Start(); err != nil {
+		return err
+	}
+	lerr := load.Run()
+	derr := dump.Wait()
+	if lerr != nil {
+		lerr = fmt.Errorf("load: %w: %s", lerr, strings.TrimSpace(loaded.String()))
+	}
+	if derr != nil {
+		derr = fmt.Errorf("dump: %w: %s", derr, strings.TrimSpace(said.String()))
+	}
+	return errors.Join(lerr, derr)
 }

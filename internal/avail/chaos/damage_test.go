@@ -30,7 +30,12 @@ func TestDamaged(t *testing.T) {
 		done <- writer.Exec(context.WithoutCancel(t.Context()), "INSERT INTO risso_chaos.ledger (run, writer, number, server) VALUES (1, 1, 1, 'x')")
 	}()
 	await.Until(t, func() bool { return count(t, root, "STATE LIKE '%semi-sync ACK%'") > 0 }, "a commit that waits for a replica")
-	asRoot(t, replica, "RESET SLAVE ALL", "SET GLOBAL read_only = OFF", "CREATE TABLE test.other (id INT PRIMARY KEY)")
+	asRoot(t, replica, "RESET SLAVE ALL", "SET GLOBAL read_only = OFF", "CREATE TABLE test.other (id INT PRIMARY KEY)", "FLUSH BINARY LOGS")
+	logs, err := replica.Maps(t.Context(), "SHOW BINARY LOGS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asRoot(t, replica, "PURGE BINARY LOGS TO '"+logs[len(logs)-1]["Log_name"]+"'") // as one that was rebuilt has none of before
 	if err := old.Kill(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
