@@ -27,6 +27,8 @@ type Leadership interface {
 	Verify(ctx context.Context) error
 	// Epoch grows with each leadership; 0: this process does not lead.
 	Epoch() uint64
+	// Sole reports whether there are no other controllers that could act in its place.
+	Sole() bool
 	// Heard is up to when this process surely knew what all controllers agreed on: it heard from the leader, or led itself. What it says of later may be outdated.
 	Heard() time.Time
 	// Leading is who leads, as far as this process knows, and the address of its page; empty: nobody, or it is not known.
@@ -61,6 +63,9 @@ func (Alone) Verify(context.Context) error { return nil }
 
 // Epoch is that of the process.
 func (a Alone) Epoch() uint64 { return max(1, a.Reign) }
+
+// Sole is true.
+func (Alone) Sole() bool { return true }
 
 // Heard is now.
 func (Alone) Heard() time.Time { return time.Now() }
@@ -210,6 +215,9 @@ func (n *Node) ailing() error {
 
 // Leader says whether this controller may act now.
 func (n *Node) Leader() bool { return n.Epoch() > 0 }
+
+// Sole is false.
+func (n *Node) Sole() bool { return false }
 
 // Epoch is the number of the leadership under which this controller may act now; 0: it may not.
 func (n *Node) Epoch() uint64 {

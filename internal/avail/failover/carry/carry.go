@@ -80,6 +80,8 @@ type Lead interface {
 	Epoch() uint64
 	// Verify returns nil if it is confirmed now that it leads.
 	Verify(ctx context.Context) error
+	// Sole reports whether it is the only controller: nobody else may act in its place, whatever ends what it does.
+	Sole() bool
 }
 
 // NewHolder is a name that no other process has.
@@ -167,14 +169,18 @@ func (c *Carrier) leased(ctx context.Context, name string, f func(ctx context.Co
 	return c.held(ctx, name, func(ctx, _ context.Context, g *group.Group) error { return f(ctx, g) })
 }
 
-// held does so, with a second context that ends only when the lease is lost, for what is not to stay half done.
+// held does so, with a second context for what is not to stay half done: it ends only when the lease is lost, or, of one of several controllers, when another one may act.
 func (c *Carrier) held(ctx context.Context, name string, f func(ctx, lasting context.Context, g *group.Group) error) error {
 	g, err := c.take(ctx, name)
 	if err != nil {
 		return err
 	}
 	epoch := g.Lease.Epoch
-	lasting, lost := context.WithCancelCause(context.WithoutCancel(ctx))
+	lasting := ctx
+	if c.Lead == nil || c.Lead.Sole() {
+		lasting = context.WithoutCancel(ctx)
+	}
+	lasting, lost := context.WithCancelCause(lasting)
 	defer lost(nil)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -304,7 +310,7 @@ type run struct {
 	j       *keep.Journal
 	mu      sync.Mutex // of the journal
 	nodes   map[string]*node
-	lasting context.Context // ends only when the lease is lost
+	lasting context.Context // as held has it
 }
 
 // past is the context from where there is no way back. Members that follow nobody are worse than an end that comes a few seconds late: who interrupts it is told.

@@ -15,10 +15,12 @@ import (
 // reigns leads, or does not.
 type reigns struct {
 	epoch uint64
+	sole  bool
 	err   error
 }
 
 func (r *reigns) Epoch() uint64                { return r.epoch }
+func (r *reigns) Sole() bool                   { return r.sole }
 func (r *reigns) Verify(context.Context) error { return r.err }
 
 // TestLease holds how a lease is taken over from a process whose clock is wrong: one that died, however far ahead its clock was; not one that lives, however far behind.
@@ -108,5 +110,32 @@ func TestLease(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Errorf("a later leadership: %v", err)
+	}
+
+	// What is not to stay half done goes on when it is interrupted, unless another controller may act then; not without the lease.
+	for _, sole := range []bool{true, false} {
+		lead = &reigns{epoch: 9, sole: sole}
+		ctx, end := context.WithCancel(t.Context())
+		err := carrier(lead).held(ctx, "g", func(ctx, lasting context.Context, _ *group.Group) error {
+			end()
+			<-ctx.Done()
+			if lasting.Err() == nil != sole {
+				t.Errorf("interrupted, the only controller: %t; what lasts: %v", sole, lasting.Err())
+			}
+			if _, err := room.Change(t.Context(), "g", func(g *group.Group) error { g.Lease.Holder = "other"; return nil }); err != nil {
+				t.Error(err)
+			}
+			<-lasting.Done()
+			if sole && !errors.Is(context.Cause(lasting), ErrLost) {
+				t.Errorf("without the lease: %v", context.Cause(lasting))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := room.Change(t.Context(), "g", func(g *group.Group) error { g.Lease.Holder = ""; return nil }); err != nil {
+			t.Error(err)
+		}
 	}
 }
