@@ -339,19 +339,46 @@ func (m *member) do(ctx context.Context, t *telling) (*keep.Rebuilt, error) {
 		if err := m.aim(ctx); err != nil {
 			return rec, err
 		}
-		again, err := m.Members.look(ctx, m.asked)
+		again, err := m.aimed(ctx)
 		if err != nil {
 			return rec, err
 		}
-		if m = again; !carry.Aimed(m.g, &m.t.Nodes[m.at]) {
-			return rec, fmt.Errorf("%s was pointed at the primary of %s, and does not point there", p.Member, p.Group)
-		}
+		m = again
 		if err := m.prepare(ctx); err != nil {
 			return rec, err
 		}
 	}
 	defer m.done()
 	return rec, m.fill(ctx, t, rec)
+}
+
+// aimedTime is how long it may take until a member that was pointed at the primary says so: one whose disk was full just now does not answer all questions at once.
+const aimedTime = 30 * time.Second
+
+// aimed waits until the member points at the primary.
+func (m *member) aimed(ctx context.Context) (*member, error) {
+	for began := time.Now(); ; {
+		again, err := m.Members.look(ctx, m.asked)
+		if err == nil && carry.Aimed(again.g, &again.t.Nodes[again.at]) {
+			return again, nil
+		}
+		if time.Since(began) > aimedTime {
+			if err == nil {
+				n, words := &again.t.Nodes[again.at], "it has no channel"
+				for _, ch := range n.Channels {
+					words = fmt.Sprintf("it points at %s, its threads are %s and %s", ch.Source, ch.IORunning, ch.SQLRunning)
+				}
+				if n.Unseen != nil {
+					words = n.Unseen.Words()
+				}
+				err = fmt.Errorf("%s was pointed at the primary of %s, and does not say so: %s", m.asked.Member, m.asked.Group, words)
+			}
+			return nil, err
+		}
+		if err := delay.For(ctx, 200*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // captureTime is how long the binary logs of a member may be read before it is rebuilt. What was not read till then is said to be unseen.
