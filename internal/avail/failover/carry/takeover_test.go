@@ -352,7 +352,7 @@ func TestWaitFor(t *testing.T) {
 		there []string
 		count int
 		words string
-	}{{0, nil, 1, "nobody acknowledges"}, {1, nil, 1, "nobody acknowledges"}, {1, []string{"b", "c"}, 1, ""}, {2, []string{"b", "c"}, 2, ""}, {2, []string{"b"}, 1, "1 replica, and not for 2"}, {3, []string{"b", "c"}, 2, "2 replicas, and not for 3"}, {2, nil, 1, "nobody acknowledges"}} {
+	}{{0, nil, 1, "none that answers could"}, {1, nil, 1, "none that answers could"}, {1, []string{"b", "c"}, 1, ""}, {2, []string{"b", "c"}, 2, ""}, {2, []string{"b"}, 1, "1 replica, and not for 2"}, {3, []string{"b", "c"}, 2, "2 replicas, and not for 3"}, {2, nil, 1, "none that answers could"}} {
 		count, words := waitFor(failover.Known{Name: "a", WaitFor: c.want}, c.there)
 		if count != c.count || (words == "") != (c.words == "") || !strings.Contains(words, c.words) {
 			t.Errorf("%d of %v: %d, %q", c.want, c.there, count, words)
