@@ -137,6 +137,15 @@ func (l *line) told(err error) error {
 	return &LateError{l.patience, err}
 }
 
+// canceled is an error of a statement, and that its caller canceled it, where that ended the connection: if it is canceled just before it is sent, the driver says no more
+// than driver.ErrBadConn.
+func canceled(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != context.Canceled || errors.Is(err, context.Canceled) || classOfTransport(err) != ClassDropped {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Canceled, err)
+}
+
 // Conn is one connection to a server. It belongs to one goroutine.
 //
 // It speaks to the driver directly, without database/sql: one connection that asks the same few
@@ -223,11 +232,11 @@ func (c *Conn) QuietQuery(ctx context.Context, query string, f func(row []sqldri
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
 	rows, err := c.queryer.QueryContext(ctx, query, nil)
 	if err != nil {
-		return c.line.told(err)
+		return canceled(ctx, c.line.told(err))
 	}
 	if err := c.eachRow(rows, f); err != nil {
 		rows.Close()
-		return err
+		return canceled(ctx, err)
 	}
 	return c.line.told(rows.Close())
 }
@@ -259,7 +268,7 @@ func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, err
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
 	rows, err := c.queryer.QueryContext(ctx, query, nil)
 	if err != nil {
-		return nil, c.line.told(err)
+		return nil, canceled(ctx, c.line.told(err))
 	}
 	defer rows.Close()
 	names := append([]string(nil), rows.Columns()...)
@@ -274,7 +283,7 @@ func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, err
 		out = append(out, m)
 		return nil
 	})
-	return out, err
+	return out, canceled(ctx, err)
 }
 
 // Text is a value as the server wrote it; NULL is "".

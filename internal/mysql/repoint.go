@@ -106,6 +106,19 @@ func (s Server) Point(channel string, p Pointing) string {
 // runs, and throws away the relay logs of one that does not.
 func (s Server) DelaysWhileReceiving() bool { return !s.MariaDB() }
 
+// StartDrops reports whether any START of a channel throws away what it received and did not apply, to fetch it again from its source: a MariaDB that replicates by GTID
+// does so when both threads stand. Source: MariaDB, sql/slave.cc, start_slave_threads.
+func (s Server) StartDrops(ch fleet.Channel) bool {
+	return s.GTIDsByDomain() && ch.GTID && ch.SQLRunning == "No" && ch.IORunning == "No"
+}
+
+// ApplyReceived are the statements by which a channel that StartDrops is about applies what it received, from that place in its relay logs: by file and position nothing is thrown
+// away, and gtid_slave_pos counts on. FollowGTID is for afterwards. Source: MariaDB documentation, "CHANGE MASTER TO", RELAY_LOG_FILE.
+func (s Server) ApplyReceived(channel, log string, pos int64) string {
+	begin, end, _ := s.changeSource(channel)
+	return fmt.Sprintf("%sMASTER_USE_GTID = no, RELAY_LOG_FILE = %s, RELAY_LOG_POS = %d%s; %s", begin, Literal(log), pos, end, s.StartThread(channel, Applier))
+}
+
 // ReplicaAdmin is the privilege that starting, stopping and pointing replicas needs.
 func (s Server) ReplicaAdmin() string {
 	switch {

@@ -144,7 +144,9 @@ func (v *view) stopped(k int) {
 		}
 		d := v.add("repl.stopped:by_command", l.Replica, k, "%s", what).see("IO thread %s, SQL thread %s, without an error", cmp.Or(ch.IORunning, "No"), cmp.Or(ch.SQLRunning, "No"))
 		v.waiting(d, l)
-		d.remedy(replica, remedy)
+		if !v.keep(d, l) {
+			d.remedy(replica, remedy)
+		}
 		return
 	}
 	n := &v.Nodes[l.Replica]
@@ -191,11 +193,29 @@ func (v *view) stop(k int, ch fleet.Channel, id int64) {
 		remedy = ""
 		d.Next = "make the object as on the source, then start the replica: " + v.server(l.Replica).StartReplica(ch.Name)
 	}
-	if s.Kind == "blocked" {
+	switch {
+	case s.Kind == "blocked":
 		d.remedy(v.name(l.Source), v.server(l.Source).UnblockHosts())
-		return
+	case !v.keep(d, l):
+		d.remedy(n.Name, remedy)
 	}
-	d.remedy(n.Name, remedy)
+}
+
+// keep tells how a channel applies what it received, where a START would throw that away and its source does not answer: nobody else may have it. It reports whether it is so.
+func (v *view) keep(d *Diagnosis, l *topology.Link) bool {
+	if v.Nodes[l.Source].Seen || !v.Nodes[l.Replica].StartDrops(l.Channel) {
+		return false
+	}
+	s, ch := v.server(l.Replica), l.Channel
+	applies, after := s.ApplyReceived(ch.Name, ch.RelayLog, ch.RelayPos), s.FollowGTID(ch.Name)
+	d.Next = "START would throw away what it received and did not apply, and its source does not answer: "
+	if ch.SQL.Text != "" { // the same error again
+		d.Next += "once the error is mended, " + applies + " applies that; afterwards " + after
+		return true
+	}
+	d.Next += "the statements apply that; afterwards " + after
+	d.remedy(v.name(l.Replica), applies)
+	return true
 }
 
 // waiting says how much a channel has not applied.

@@ -21,16 +21,17 @@ type Refusal struct {
 
 // Question is who is to follow a primary.
 type Question struct {
-	Group    *group.Group
-	Topology *topology.Topology // of the members that could be asked; nodes are called as the members
-	Old      string             // the primary that is replaced; "": there is none
-	Alive    bool               // it answers, and hands over: then Topology has it
-	Known    Known              // what was last known of it
-	To       string             // by name; "": the best
-	Lossless bool               // a known loss refuses it
-	Without  []string           // who was tried and did not do
-	Delayed  bool               // also one that stays behind on purpose
-	Room     map[string]Room    // by member, as far as it is known
+	Group     *group.Group
+	Topology  *topology.Topology // of the members that could be asked; nodes are called as the members
+	Old       string             // the primary that is replaced; "": there is none
+	Alive     bool               // it answers, and hands over: then Topology has it
+	Known     Known              // what was last known of it
+	To        string             // by name; "": the best
+	Lossless  bool               // a known loss refuses it
+	Without   []string           // who was tried and did not do
+	Receiving []string           // who may still receive, though all were to stop
+	Delayed   bool               // also one that stays behind on purpose
+	Room      map[string]Room    // by member, as far as it is known
 }
 
 // Candidate is a member that may follow.
@@ -120,10 +121,14 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 	if slices.Contains(ch.Without, m.Name) {
 		no("tried", "", "it was tried, and did not do")
 	}
-	if c.node < 0 || !ch.Topology.Nodes[c.node].Seen {
-		why := "it was not asked"
-		if c.node >= 0 && ch.Topology.Nodes[c.node].Unseen != nil {
-			why = ch.Topology.Nodes[c.node].Unseen.Words()
+	switch {
+	case c.node < 0:
+		no("not_seen", "", "it was not asked")
+		return c
+	case !ch.Topology.Nodes[c.node].Seen:
+		why := "in time"
+		if f := ch.Topology.Nodes[c.node].Unseen; f != nil {
+			why = f.Words()
 		}
 		no("not_seen", "", "it does not answer: %s", why)
 		return c
@@ -134,6 +139,9 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 	ch.alike(&c, n, no)
 	ch.room(&c, no)
 	ch.channel(&c, n, no)
+	if slices.Contains(ch.Receiving, m.Name) {
+		no("receives", "", "it was not stopped from receiving: what it has is not final")
+	}
 	return c
 }
 
@@ -262,10 +270,13 @@ func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy,
 	if l.Delay > 0 && !ch.Delayed && ch.To != c.Name {
 		no("delayed", "name it with --to "+c.Name, "it stays %s behind on purpose", digits.Span(secondsOf(l.Delay)))
 	}
-	if l.SQL.Text != "" {
+	switch s := mysql.Of(n.Server); {
+	case n.StartDrops(l): // and nobody may have it any more
+		no("applier", s.ApplyReceived(l.Name, l.RelayLog, l.RelayPos)+" on it", "it does not apply%s, and both of its threads stand: START would throw away what it received", because(l.SQL.Words()))
+	case l.SQL.Text != "":
 		no("applier", "", "it stopped applying: %s", l.SQL.Words())
-	} else if !l.Applying() {
-		no("applier", mysql.Of(n.Server).StartThread(l.Name, mysql.Applier)+" on it", "it does not apply")
+	case !l.Applying():
+		no("applier", s.StartThread(l.Name, mysql.Applier)+" on it", "it does not apply")
 	}
 	if n.Applier.SkipErr != "" {
 		c.Notes = append(c.Notes, "it passes over errors: "+n.Applier.SkipErr)
@@ -347,7 +358,7 @@ func (ch *chooser) leader() int {
 // feeds reports whether others may get from a member what they lack: it is well but for what keeps it from being promoted.
 func (ch *chooser) feeds(c *Candidate) bool {
 	return c.node >= 0 && ch.Topology.Nodes[c.node].Seen && !slices.ContainsFunc(c.Refused, func(r Refusal) bool {
-		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "position", "applier", "other_source", "no_replica", "channels", "tried"}, r.Code)
+		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "position", "applier", "other_source", "no_replica", "channels", "tried", "receives"}, r.Code)
 	})
 }
 
@@ -406,7 +417,7 @@ func (ch *chooser) pick() {
 				continue
 			}
 			r := c.Refused[0]
-			if words = append(words, c.Name+": "+r.Why); remedy == "" && r.Code == "version" {
+			if words = append(words, c.Name+": "+r.Why); remedy == "" && slices.Contains([]string{"version", "applier", "position"}, r.Code) {
 				remedy = r.Remedy
 			}
 		}

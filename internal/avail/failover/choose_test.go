@@ -176,6 +176,11 @@ func TestChoose(t *testing.T) {
 		{what: "the applier failed", with: func(s *scene) {
 			s.node("b").Channels[0].SQL = fleet.ReplicaError{Number: 1062, Text: "Duplicate entry"}
 		}, winner: "c", refused: "b:applier"},
+		{what: "the applier failed, and the receiver stands", with: func(s *scene) {
+			l := &s.node("b").Channels[0]
+			l.SQLRunning, l.IORunning, l.SQL = "No", "No", fleet.ReplicaError{Number: 1032, Text: "Can't find record"}
+		}, winner: "c", refused: "b:applier"},
+		{what: "it may still receive", with: func(s *scene) { s.Receiving = []string{"b"} }, winner: "c", refused: "b:receives"},
 		{what: "it was tried", with: func(s *scene) { s.Without = []string{"b"} }, winner: "c", refused: "b:tried"},
 		{what: "errant", with: func(s *scene) { s.has("b", uuidA+":1-100,"+uuidB+":1-2", uuidA+":1-100") }, winner: "c", refused: "b:errant"},
 		{what: "no primary: the one that was it has what no other has, and is named", with: func(s *scene) {

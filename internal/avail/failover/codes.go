@@ -11,7 +11,7 @@ type Code struct {
 // Codes lists the reasons.
 func Codes() []Code {
 	return []Code{
-		{"applier", "member", "it does not apply what it received, or stopped with an error", "mend the error that `risso topology` shows, or `START REPLICA SQL_THREAD` (MariaDB: `START SLAVE SQL_THREAD`)"},
+		{"applier", "member", "it does not apply what it received, or stopped with an error", "mend the error that `risso topology` shows, or `START REPLICA SQL_THREAD` (MariaDB: `START SLAVE SQL_THREAD`; where both of its threads stand, what the words say)"},
 		{"channels", "member, group", "it replicates from several servers", "stop and reset the channels that do not lead to the group"},
 		{"cluster", "member, group", "it belongs to a Galera cluster or to Group Replication, which choose by themselves", "`risso galera`"},
 		{"delayed", "member", "it stays behind on purpose", "name it with `--to`: in a switchover it first catches up while writes go on, in a failover it applies at once what it received (MariaDB: after its delay; `--drain` waits); `risso replica delay MEMBER 0`"},
@@ -30,6 +30,7 @@ func Codes() []Code {
 		{"not_seen", "member, group", "it does not answer", "what the words say: start it, mend its account or the network"},
 		{"other_source", "member, group", "it replicates from a server that is no member", "`risso replica move MEMBER`"},
 		{"position", "member, group", "it replicates by file and position: on MariaDB it is not known then what it received", "the statement that is printed lets it replicate by GTID"},
+		{"receives", "member", "it was not stopped from receiving, so that what it has is not final: it did not answer, or it does not apply (a MariaDB whose two threads stand throws away what it received when one is started)", "mend what the other words say of it"},
 		{"server_id", "member", "another member has the same `server_id`, and could not replicate from it", "another `server_id` in the option file of one of them, and a restart"},
 		{"settings", "member", "in a switchover: its `lower_case_table_names` is another one", "name it with `--to`; the setting is given when a server is initialized"},
 		{"spare", "member", "it is SPARE", "name it with `--to`, or make it SECONDARY"},

@@ -138,10 +138,9 @@ func (s *server) stops(ctx context.Context) error {
 	}
 }
 
-// purges is an error where any START would throw away what was received and not applied: a MariaDB that replicates by GTID does so when both threads stand.
-// Source: sql/slave.cc, start_slave_threads.
+// purges is an error where any START would throw away what was received and not applied.
 func (s *server) purges(ctx context.Context, ch read.ReplicaChannel) error {
-	if !s.c.Server.GTIDsByDomain() || !ch.GTID || ch.SQLRunning || ch.Status.IORunning != "No" {
+	if !s.c.Server.StartDrops(ch.Status) {
 		return nil
 	}
 	done, err := s.applied(ctx, ch)

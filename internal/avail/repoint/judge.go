@@ -217,6 +217,8 @@ func (j *judge) running() {
 	switch {
 	case ch.SQL.Text != "":
 		j.v.refuse("broken", "risso replica skip passes over one transaction", "%s stopped applying: %s", name, ch.SQL.Text)
+	case j.replica.StartDrops(&ch):
+		j.v.refuse("not_applied", mysql.Of(j.replica.Server).ApplyReceived(ch.Name, ch.RelayLog, ch.RelayPos)+" on "+name, "%s stands and has received what it has not applied; a START throws that away", name)
 	case !ch.Applying() && j.unapplied():
 		j.v.refuse("not_applied", mysql.Of(j.replica.Server).StartThread(ch.Name, mysql.Applier)+" on "+name, "%s does not apply, and has received what it has not applied", name)
 	case ch.Delay > 0 && time.Duration(ch.Delay)*time.Second >= j.Wait && j.unapplied():
@@ -240,19 +242,7 @@ func (j *judge) running() {
 }
 
 // unapplied reports whether something was received and not applied, or may be.
-func (j *judge) unapplied() bool {
-	ch := j.v.Channel
-	if !ch.GTID {
-		return ch.Unapplied != 0
-	}
-	g := j.replica.GTID
-	received, err := mysql.ParseGTIDSet(ch.Received)
-	have, herr := mysql.ParseGTIDSet(g.Executed)
-	if g.ByDomain {
-		have, herr = mysql.ParseGTIDSet(g.Applied)
-	}
-	return err != nil || herr != nil || !have.ContainsSet(received)
-}
+func (j *judge) unapplied() bool { return j.replica.Unapplied(&j.v.Channel) }
 
 // filters looks at what would not arrive.
 func (j *judge) filters() {

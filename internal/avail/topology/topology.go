@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Topology is what was found, at one moment.
@@ -158,6 +159,8 @@ type Channel struct {
 	SourceLog      string `json:"source_log,omitempty"`       // up to which of the source's binary logs it received
 	SourcePos      int64  `json:"source_pos,omitempty"`       // and the position there, in bytes
 	RelayBytes     int64  `json:"relay_bytes,omitempty"`      // of relay logs on its disk
+	RelayLog       string `json:"relay_log,omitempty"`        // from which of these it applies next
+	RelayPos       int64  `json:"relay_pos,omitempty"`        // and the position there, in bytes
 	Filter         string `json:"filter,omitempty"`           // what it leaves out
 	TLS            bool   `json:"tls"`                        // it is set to use TLS
 	// Silence is for how long nothing came from the source, neither a transaction nor a heartbeat; nil: the server does not tell.
@@ -171,6 +174,24 @@ func (c Channel) Receiving() bool { return c.IORunning == "Yes" }
 
 // Applying reports whether the channel applies what it received.
 func (c Channel) Applying() bool { return c.SQLRunning == "Yes" }
+
+// Unapplied reports whether a server has received something by a channel, and not applied it, or may have.
+func (n *Node) Unapplied(ch *Channel) bool {
+	if !ch.GTID {
+		return ch.Channel.Unapplied != 0
+	}
+	received, err := mysql.ParseGTIDSet(ch.Received)
+	have, herr := mysql.ParseGTIDSet(n.GTID.Executed)
+	if n.GTID.ByDomain {
+		have, herr = mysql.ParseGTIDSet(n.GTID.Applied)
+	}
+	return err != nil || herr != nil || !have.ContainsSet(received)
+}
+
+// StartDrops reports whether any START of a channel would throw away what was received by it: see mysql.Server.StartDrops.
+func (n *Node) StartDrops(ch *Channel) bool {
+	return mysql.Of(n.Server).StartDrops(ch.Channel) && n.Unapplied(ch)
+}
 
 // Listed is a replica as its source lists it.
 type Listed struct {

@@ -94,16 +94,16 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	known, covered := r.j.Known.Executed, r.j.Known.Covered
 	for {
 		t := r.lookAtStopped(ctx)
-		without := slices.Clone(tried)
+		var receiving []string
 		for name, w := range before(t) {
 			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final
-				without = append(without, name)
+				receiving = append(receiving, name)
 			}
 			w.Stopped, w.Farewell, w.Delay = r.j.Before[name].Stopped, r.j.Before[name].Farewell, r.j.Before[name].Delay
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
-		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: without, Room: rooms(ctx, r.g, t, r.targets, r.access)})
+		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Receiving: receiving, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
@@ -278,7 +278,7 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 			return err
 		}
 		defer n.close()
-		return r.do(bctx, n, n.c.Server.StartThread("", mysql.Receiver))
+		return r.receiveAgain(bctx, n)
 	})
 	why = errors.Join(why, r.delayAgain(bctx))
 	if len(failed) > 0 {

@@ -203,10 +203,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 		return nil // it was done before
 	}
 	if len(list) > 0 {
-		if err := r.settle(ctx, n); err != nil {
-			return err
-		}
-		if err := r.do(ctx, n, s.StopReplica("")); err != nil {
+		if err := r.unhitch(ctx, n, address); err != nil {
 			return err
 		}
 	} else if demote := s.Demote(); demote != "" {
@@ -237,29 +234,107 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 // heartbeat is how often a primary that has nothing to send says that it lives: what a failover waits for counts in it.
 const heartbeat = 500 * time.Millisecond
 
-// settle waits until a member has applied what it received, as long as it applies.
-func (r *run) settle(ctx context.Context, n *node) error {
+// unhitch stops replication on a member once it has applied what it received. What it cannot apply it gets again from the server at an address, if that has it: else its
+// error is a keptError.
+func (r *run) unhitch(ctx context.Context, n *node, address string) error {
+	applied, err := r.settle(ctx, n)
+	if err == nil && !applied {
+		err = r.covered(ctx, n, address)
+	}
+	if err == nil {
+		err = r.do(ctx, n, n.c.Server.StopReplica(""))
+	}
+	if err != nil || applied {
+		return err
+	}
+	if err := r.covered(ctx, n, address); err != nil { // something came meanwhile
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w, ok := r.j.Before[n.name]; ok {
+		w.Compared = true
+		r.j.Before[n.name] = w
+	}
+	return nil
+}
+
+// settle waits until a member has applied what it received, as long as it applies, and reports whether it has.
+func (r *run) settle(ctx context.Context, n *node) (applied bool, err error) {
 	at := time.Now()
 	for {
 		list, err := read.ReplicaChannels(ctx, n.c)
 		if err != nil {
-			return err
+			return false, err
 		}
-		all := true
+		all, ends := true, true
 		for _, ch := range list {
 			done, err := mysql.ReceivedAll(ctx, n.c, ch.Received)
 			if err != nil {
-				return err
+				return false, err
 			}
-			all = all && (done || !ch.SQLRunning || ch.Delay > 0)
+			all = all && done
+			ends = ends && (done || !ch.SQLRunning || ch.Delay > 0)
 		}
-		if all || time.Since(at) > r.Limits.Drain {
-			return nil // the new primary has all of it
+		if ends || time.Since(at) > r.Limits.Drain {
+			return all, nil
 		}
 		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
-			return err
+			return false, err
 		}
 	}
+}
+
+// keptError says that a member is not pointed at the primary, as that would throw away what only it has.
+type keptError struct {
+	primary string
+	errant  mysql.Errant // was received, and not applied
+}
+
+func (e *keptError) Error() string {
+	return fmt.Sprintf("it has received %s, which %s has not, and not applied it: to replicate from there would throw that away", e.errant, e.primary)
+}
+
+// covered is a keptError if a member received what the primary, at that address, has not: it may have been acknowledged. What the primary has can be received again from there.
+func (r *run) covered(ctx context.Context, n *node, address string) error {
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(r.g.Members, func(m group.Member) bool { return m.Address == address })
+	if i < 0 {
+		return fmt.Errorf("%w: no member of %s has the address %s", ErrSurprise, r.g.Name, address)
+	}
+	name := r.g.Members[i].Name
+	p, err := connect(ctx, name, r.targets[name], r.Limits.Stop)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	v, err := read.Variables(ctx, p.c, []string{p.c.Server.ExecutedTransactions(), "gtid_slave_pos"})
+	if err != nil {
+		return fmt.Errorf("ask %s which transactions it has: %w", name, err)
+	}
+	for _, ch := range list {
+		e, err := mysql.ErrantTransactions(ch.Received, v[p.c.Server.ExecutedTransactions()])
+		if err != nil {
+			return err
+		}
+		if e = e.Forgotten(v["gtid_slave_pos"], ""); !e.Empty() {
+			return &keptError{name, e}
+		}
+	}
+	return nil
+}
+
+// setAside lets a member stay out that a keptError is about.
+func setAside(g *group.Group, member string, e *keptError, now time.Time) {
+	i := g.Find(member)
+	if i < 0 || g.Members[i].Errant == e.errant.String() {
+		return
+	}
+	g.KeepOut(member, e.Error(), now)
+	g.Members[i].Errant, g.Members[i].Pointing = e.errant.String(), false
 }
 
 // receives waits until a member receives from its source.

@@ -1,12 +1,16 @@
 package carry
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // This file stops receiving: what members have received is final before one of them is chosen.
@@ -39,6 +43,10 @@ func (r *run) stopReceivers(ctx context.Context) {
 		return nil
 	})
 	for name, err := range failed {
+		if errors.Is(err, errGoesOn) {
+			r.words(name, "%v", err)
+			continue
+		}
 		r.words(name, "it was not stopped: %v", err)
 		if n := r.nodes[name]; n != nil && ctx.Err() == nil {
 			n.close()
@@ -72,8 +80,21 @@ func (r *run) lookAtStopped(ctx context.Context) *topology.Topology {
 	}
 }
 
-// stopReceiver stops receiving on a member, and does not let it wait for a source that is silent.
+// errGoesOn says that a member was not told to stop receiving.
+var errGoesOn = errors.New("it does not apply, and goes on receiving: if both threads stood, starting one of them would throw away what it received")
+
+// stopReceiver stops receiving on a member, and does not let it wait for a source that is silent. Its error is errGoesOn where what the member received and has not applied
+// could not be had any more.
 func (r *run) stopReceiver(ctx context.Context, n *node) error {
+	if n.c.Server.GTIDsByDomain() {
+		list, err := read.ReplicaChannels(ctx, n.c)
+		if err != nil {
+			return err
+		}
+		if len(list) == 1 && list[0].GTID && !list[0].SQLRunning && list[0].Status.IORunning != "No" {
+			return errGoesOn
+		}
+	}
 	if err := r.shorten(ctx, n); err != nil { // it only takes longer then
 		r.words(n.name, "it may take 2 s to stop receiving: %v", err)
 	}
@@ -114,6 +135,34 @@ func (r *run) shorten(ctx context.Context, n *node) error {
 		return err
 	}
 	return r.do(ctx, n, n.c.Server.SetFarewell(seconds))
+}
+
+// receiveAgain starts receiving on a member. One that would throw away what it received, and has not applied, is left as it is: nobody else may have that.
+func (r *run) receiveAgain(ctx context.Context, n *node) error {
+	if err := keeps(ctx, n); err != nil {
+		r.words(n.name, "it does not receive again: %v", err)
+		return nil
+	}
+	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Receiver))
+}
+
+// keeps is an error if a START on a member would throw away what it received and has not applied.
+func keeps(ctx context.Context, n *node) error {
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil {
+		return err
+	}
+	for _, ch := range list {
+		if !n.c.Server.StartDrops(ch.Status) {
+			continue
+		}
+		if done, err := mysql.ReceivedAll(ctx, n.c, ch.Received); err != nil || done {
+			return err
+		}
+		return fmt.Errorf("%w: it does not apply (%s), and START throws away what it received; %s applies that", ErrSurprise, cmp.Or(ch.Status.SQL.Words(), "without an error"),
+			n.c.Server.ApplyReceived(ch.Name, ch.RelayLog, ch.RelayPos))
+	}
+	return nil
 }
 
 // giveBack gives a member back what was lent from it.

@@ -547,7 +547,12 @@ func (r *run) unpointed(ctx context.Context, failed map[string]error) {
 	}
 	if err := r.change(ctx, func(g *group.Group) {
 		for i := range g.Members {
-			g.Members[i].Pointing = g.Members[i].Pointing || failed[g.Members[i].Name] != nil
+			name := g.Members[i].Name
+			if e := (*keptError)(nil); errors.As(failed[name], &e) {
+				setAside(g, name, e, time.Now().UTC())
+				continue
+			}
+			g.Members[i].Pointing = g.Members[i].Pointing || failed[name] != nil
 		}
 	}); err != nil {
 		r.words("", "that they do not follow could not be written down: %v", err)

@@ -286,8 +286,8 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, why), r.keepOut(ctx, ch.member, why, now)
 	case "rejoin":
 		replaced := r.replaced(ch.member)
-		if err := r.point(ctx, ch.member); err != nil {
-			return "", err
+		if text, err := r.pointed(ctx, ch.member); text != "" || err != nil {
+			return text, err
 		}
 		err := set(func(m *group.Member) {
 			m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
@@ -300,8 +300,8 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		if err := set(func(m *group.Member) { m.Pointing = true }); err != nil {
 			return "", err
 		}
-		if err := r.point(ctx, ch.member); err != nil {
-			return "", err
+		if text, err := r.pointed(ctx, ch.member); text != "" || err != nil {
+			return text, err
 		}
 		return fmt.Sprintf("%s replicates from the primary of %s again", ch.member, r.g.Name), set(func(m *group.Member) { m.Pointing = false })
 	case "back":
@@ -310,6 +310,17 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		})
 	}
 	return "", nil
+}
+
+// pointed points a member at the primary. text is that it stays out, as it has what the primary has not.
+func (r *run) pointed(ctx context.Context, member string) (text string, err error) {
+	err = r.point(ctx, member)
+	e := (*keptError)(nil)
+	if !errors.As(err, &e) {
+		return "", err
+	}
+	now := time.Now().UTC()
+	return fmt.Sprintf("%s stays out of %s: %v", member, r.g.Name, e), r.change(ctx, func(g *group.Group) { setAside(g, member, e, now) })
 }
 
 // change changes the group, as long as its lease is that of this run.
