@@ -106,6 +106,10 @@ func (s Server) Point(channel string, p Pointing) string {
 // runs, and throws away the relay logs of one that does not.
 func (s Server) DelaysWhileReceiving() bool { return !s.MariaDB() }
 
+// PointsWhileApplying reports whether a channel that applies, and does not receive, can be pointed at another source, so that its relay logs are kept. Source: MySQL manual,
+// "CHANGE REPLICATION SOURCE TO": since 5.7.4.
+func (s Server) PointsWhileApplying() bool { return s.atLeast(50704) }
+
 // StartDrops reports whether any START of a channel throws away what it received and did not apply, to fetch it again from its source: a MariaDB that replicates by GTID
 // does so when both threads stand. Source: MariaDB, sql/slave.cc, start_slave_threads.
 func (s Server) StartDrops(ch fleet.Channel) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -181,4 +182,89 @@ func (u *trio) has(n, source *sandbox.Node) bool {
 		return u.sql(n, fmt.Sprintf("SELECT GTID_SUBSET('%s', CONCAT('%s,', @@GLOBAL.gtid_executed))", u.sql(source, "SELECT @@GLOBAL.gtid_executed"), received)) == "1"
 	}
 	return u.sql(source, "SELECT VERSION() LIKE '%MariaDB%'") == "1" && received == u.sql(source, "SELECT @@GLOBAL.gtid_binlog_pos")
+}
+
+// TestDelayedFollows: one that stays behind on purpose has received what it has not applied, and the logs of who follows the primary do not go back so far. It is not made to throw
+// that away: a MySQL goes on to apply it while it is pointed elsewhere, and a MariaDB, which cannot, is pointed once it has applied it.
+func TestDelayedFollows(t *testing.T) {
+	for _, c := range []struct {
+		spec  string
+		delay int // seconds
+	}{{"mariadb", 12}, {"mysql-9.7", 3600}, {"mysql-5.7", 3600}} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			u := newTrio(t, c.spec, group.Policy{Automatic: true})
+			old, first, late := u.box.Nodes[0], u.box.Nodes[1], u.box.Nodes[2]
+			u.complete()
+			u.delay(late, c.delay)
+			for range 3 {
+				if !u.write(old, time.Minute) {
+					t.Fatal("no write")
+				}
+			}
+			u.complete(late.Name)
+			server := sandboxtest.Connect(t, first).Server
+			all, err := mysql.LoggedGTIDs(t.Context(), sandboxtest.Connect(t, old))
+			if err != nil {
+				t.Fatal(err)
+			}
+			await.Until(t, func() bool {
+				_, text := u.delayed(late)
+				has, err := mysql.ParseGTIDSet(text)
+				return err == nil && has.ContainsSet(all)
+			}, "%s to receive what it does not apply yet", late.Name)
+			for _, n := range []*sandbox.Node{old, first} {
+				u.sql(n, "FLUSH LOGS")
+				file, _ := sandboxtest.LogPosition(t, sandboxtest.Connect(t, n))
+				await.Until(t, func() bool { // a log that is still sent to somebody stays
+					u.sql(n, "PURGE BINARY LOGS TO "+mysql.Literal(file))
+					logs, err := mysql.Logs(t.Context(), sandboxtest.Connect(t, n))
+					return err == nil && len(logs) == 1
+				}, "%s to have one log", n.Name)
+			}
+			u.sql(late, "SET GLOBAL slave_net_timeout = 3")
+			p, err := u.carrier().Prepare(t.Context(), "g", t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := slices.ContainsFunc(p.Notes, func(note string) bool { return strings.Contains(note, "how "+late.Name+" receives is left as it is") })
+			if stops := slices.ContainsFunc(p.Plan.Words(), func(w string) bool { return strings.Contains(w, "STOP") && strings.Contains(w, late.Name) }); kept != server.MariaDB() || stops == kept {
+				t.Errorf("the group is to be prepared: got %q and %q", p.Plan.Words(), p.Notes)
+			}
+			p.Close()
+			_, has := u.delayed(late)
+			known := u.known()
+			if err := old.Kill(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			j, err := u.carrier().Failover(t.Context(), Asked{Group: "g", By: "test", Known: known})
+			if err != nil || j.New != first.Name {
+				t.Fatalf("got %+v, %v; want that %s follows", j, err, first.Name)
+			}
+			if server.MariaDB() {
+				g, _ := u.primary()
+				if m := g.Members[g.Find(late.Name)]; m.Status != group.Secondary || !m.Pointing {
+					t.Errorf("%s: got %+v, want that it is to be pointed", late.Name, m)
+				}
+				if n := u.sql(late, "SELECT COUNT(*) FROM test.ledger"); n != "0" {
+					t.Errorf("%s has %s rows already: the test came too late to show anything", late.Name, n)
+				}
+			} else {
+				seconds, received := u.delayed(late)
+				all, err := mysql.ParseGTIDSet(received)
+				before, berr := mysql.ParseGTIDSet(has)
+				if err != nil || berr != nil || seconds != c.delay || !all.ContainsSet(before) {
+					t.Errorf("%s: got %d s, and that it received %s; want %s", late.Name, seconds, received, has)
+				}
+				u.delay(late, 0)
+			}
+			u.complete(old.Name)
+			await.Until(t, func() bool {
+				if _, _, err := u.carrier().Tend(t.Context(), "g", Tends); err != nil {
+					t.Log(err)
+				}
+				return u.one(old.Name) == nil
+			}, "%s to follow %s", late.Name, first.Name)
+		})
+	}
 }

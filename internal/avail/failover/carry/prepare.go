@@ -77,7 +77,7 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 		if ch := t.Nodes[i].Channels; m.Pointing && len(ch) == 1 && !ch[0].Receiving() {
 			cut = m.Name
 		}
-		if err := c.prepareMember(ctx, p, name, m, targets[m.Name], &t.Nodes[i]); err != nil {
+		if err := c.prepareMember(ctx, p, g, m, targets, &t.Nodes[i]); err != nil {
 			p.Close()
 			return nil, err
 		}
@@ -94,9 +94,9 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 }
 
 // prepareMember plans what one member of a group needs.
-func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, name string, m group.Member, t mysql.Target, n *topology.Node) error {
+func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, g *group.Group, m group.Member, targets map[string]mysql.Target, n *topology.Node) error {
 	exec := func(ctx context.Context, list ...string) error {
-		at, err := connect(ctx, m.Name, t, c.Limits.Drain)
+		at, err := connect(ctx, m.Name, targets[m.Name], c.Limits.Drain)
 		if err != nil {
 			return err
 		}
@@ -111,16 +111,21 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, name string, m
 	statement := func(what, why string) {
 		p.Plan = append(p.Plan, change.Step{What: what, Where: "on " + m.Name, Why: why, Do: func(ctx context.Context) error { return exec(ctx, what) }})
 	}
-	nc, err := connect(ctx, m.Name, t, c.Limits.Look)
+	nc, err := connect(ctx, m.Name, targets[m.Name], c.Limits.Look)
 	if err != nil {
 		return err
 	}
 	defer nc.close()
 	receiver := len(p.Plan)
-	if err := prepareReceiver(ctx, p, m, nc, n, statement); err != nil {
+	if may, err := c.mayPause(ctx, g, targets, nc, n); err != nil {
+		return err
+	} else if !may {
+		p.Notes = append(p.Notes, "how "+m.Name+" receives is left as it is: it has received what it has not applied, would throw that away if it were stopped, and its source's logs do not go back so far; "+
+			"risso group prepare "+g.Name+" once more, when it has applied it, looks at that")
+	} else if err := prepareReceiver(ctx, p, m, nc, n, statement); err != nil {
 		return err
 	}
-	c.atOnce(p.Plan[receiver:], name, m.Name, exec)
+	c.atOnce(p.Plan[receiver:], g.Name, m.Name, exec)
 	boot, err := fence.Boots(ctx, nc.c)
 	if err != nil {
 		return fmt.Errorf("ask whether %s would come up writable: %w", m.Name, err)
@@ -173,6 +178,22 @@ func (c *Carrier) atOnce(steps change.Plan, name, member string, exec func(ctx c
 			return pointing(false)
 		})
 	}
+}
+
+// mayPause reports whether a member loses nothing if its replication is stopped and started: where both threads stand, a MariaDB throws away what it has received and not applied,
+// and fetches it again.
+func (c *Carrier) mayPause(ctx context.Context, g *group.Group, targets map[string]mysql.Target, nc *node, n *topology.Node) (bool, error) {
+	p := g.Primary()
+	if nc.c.Server.PointsWhileApplying() || len(n.Channels) != 1 || p < 0 || !n.Unapplied(&n.Channels[0]) {
+		return true, nil
+	}
+	name := g.Members[p].Name
+	primary, err := connect(ctx, name, targets[name], c.Limits.Look)
+	if err != nil {
+		return false, err
+	}
+	defer primary.close()
+	return reachBack(ctx, primary, nc)
 }
 
 // prepareReceiver plans that a member hears from its source often, and that it can be stopped at once when it hears nothing any more.

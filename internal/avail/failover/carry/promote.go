@@ -234,20 +234,28 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 // heartbeat is how often a primary that has nothing to send says that it lives: what a failover waits for counts in it.
 const heartbeat = 500 * time.Millisecond
 
-// unhitch stops replication on a member once it has applied what it received. What it cannot apply it gets again from the server at an address, if that has it: else its
-// error is a keptError.
+// unhitch stops replication on a member, so that it can be pointed at the server at an address, once it has applied what it received. What it has not applied it keeps, if it
+// applies on meanwhile, or gets again from there. Its error is a keptError if the server there does not have that.
 func (r *run) unhitch(ctx context.Context, n *node, address string) error {
-	applied, err := r.settle(ctx, n)
-	if err == nil && !applied {
-		err = r.covered(ctx, n, address)
-	}
-	if err == nil {
-		err = r.do(ctx, n, n.c.Server.StopReplica(""))
-	}
-	if err != nil || applied {
+	settled, err := r.settle(ctx, n)
+	if err != nil {
 		return err
 	}
-	if err := r.covered(ctx, n, address); err != nil { // something came meanwhile
+	if settled.applied {
+		return r.do(ctx, n, n.c.Server.StopReplica(""))
+	}
+	applies := settled.applies && n.c.Server.PointsWhileApplying()
+	if err := r.covered(ctx, n, address, applies); err != nil {
+		return err
+	}
+	stop := n.c.Server.StopReplica("")
+	if applies {
+		stop = n.c.Server.StopThread("", mysql.Receiver)
+	}
+	if err := r.do(ctx, n, stop); err != nil {
+		return err
+	}
+	if err := r.covered(ctx, n, address, applies); err != nil { // something came meanwhile
 		return err
 	}
 	r.mu.Lock()
@@ -259,28 +267,34 @@ func (r *run) unhitch(ctx context.Context, n *node, address string) error {
 	return nil
 }
 
+// settled is how a member stands that was to apply what it received.
+type settled struct {
+	applied bool // all of it
+	applies bool // it goes on with it
+}
+
 // settle waits until a member has applied what it received, as long as it applies, and reports whether it has.
-func (r *run) settle(ctx context.Context, n *node) (applied bool, err error) {
+func (r *run) settle(ctx context.Context, n *node) (settled, error) {
 	at := time.Now()
 	for {
 		list, err := read.ReplicaChannels(ctx, n.c)
 		if err != nil {
-			return false, err
+			return settled{}, err
 		}
-		all, ends := true, true
+		now, ends := settled{true, true}, true
 		for _, ch := range list {
 			done, err := mysql.ReceivedAll(ctx, n.c, ch.Received)
 			if err != nil {
-				return false, err
+				return settled{}, err
 			}
-			all = all && done
+			now.applied, now.applies = now.applied && done, now.applies && ch.SQLRunning
 			ends = ends && (done || !ch.SQLRunning || ch.Delay > 0)
 		}
 		if ends || time.Since(at) > r.Limits.Drain {
-			return all, nil
+			return now, nil
 		}
 		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
-			return false, err
+			return settled{}, err
 		}
 	}
 }
@@ -295,8 +309,9 @@ func (e *keptError) Error() string {
 	return fmt.Sprintf("it has received %s, which %s has not, and not applied it: to replicate from there would throw that away", e.errant, e.primary)
 }
 
-// covered is a keptError if a member received what the primary, at that address, has not: it may have been acknowledged. What the primary has can be received again from there.
-func (r *run) covered(ctx context.Context, n *node, address string) error {
+// covered is a keptError if a member received what the primary, at that address, has not: it may have been acknowledged. What the primary has can be received again from there,
+// as long as its logs have it; that is left out where the member keeps what it has received.
+func (r *run) covered(ctx context.Context, n *node, address string, keeps bool) error {
 	list, err := read.ReplicaChannels(ctx, n.c)
 	if err != nil {
 		return err
@@ -324,7 +339,28 @@ func (r *run) covered(ctx context.Context, n *node, address string) error {
 			return &keptError{name, e}
 		}
 	}
-	return nil
+	if keeps {
+		return nil
+	}
+	reach, err := reachBack(ctx, p, n)
+	if err == nil && !reach {
+		err = fmt.Errorf("%w: %s has received what it has not applied, and to point it at %s would throw that away, whose logs do not go back so far: it is left until it has applied it", ErrSurprise, n.name, name)
+	}
+	return err
+}
+
+// reachBack reports whether the logs of a source have all that a replica has not applied.
+func reachBack(ctx context.Context, source, replica *node) (bool, error) {
+	text, err := mysql.GoneGTIDs(ctx, source.c)
+	if err != nil {
+		return false, fmt.Errorf("ask %s what its logs have: %w", source.name, err)
+	}
+	gone, err := mysql.ParseGTIDSet(text)
+	if err != nil {
+		return false, err
+	}
+	have, err := mysql.AppliedGTIDs(ctx, replica.c)
+	return err == nil && have.ContainsSet(gone), err
 }
 
 // setAside lets a member stay out that a keptError is about.
