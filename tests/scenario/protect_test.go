@@ -102,12 +102,15 @@ func TestProtectPlugPulled(t *testing.T) {
 			t.Errorf("it says %q", n.Text)
 		}
 	}
-	await(t, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
+	const known = 2 // the first one, and the one that was begun anew
+	await(t, "the backup that was begun anew", func() bool {
+		p := r.protected(t, "shop") // what is at the place is looked at after the run has ended
+		return strings.HasPrefix(p.outcomes("backup"), "ok") && len(p.Backups) == known
+	})
 
 	if err := os.Rename(place, place+"-away"); err != nil {
 		t.Fatal(err)
 	}
-	known := len(r.protected(t, "shop").Backups)
 	r.start(t, "shop/verify")
 	await(t, "that the backups are gone", func() bool {
 		p := r.protected(t, "shop")
