@@ -487,12 +487,20 @@ func (s *servers) partingDiagnosed() {
 		s.do(1, "SET GLOBAL read_only = ON")
 		return
 	}
-	top := s.discover(0) // as risso gtid repair does, where the rows are as on the source
-	e, err := mysql.AllErrant(top.Nodes[top.Find(s.target(1).Address())].Errant)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	source := s.conns[0].Server
+	var e mysql.Errant
+	await.Until(s.t, func() bool { // one look may not see it, as the machine is busy
+		top := s.discover(0)
+		i := top.Find(s.target(1).Address())
+		if i < 0 {
+			return false
+		}
+		var err error
+		if e, err = mysql.AllErrant(top.Nodes[i].Errant); err != nil {
+			s.t.Fatal(err)
+		}
+		return !e.Empty()
+	}, "what only node1 has")
+	source := s.conns[0].Server // as risso gtid repair does, where the rows are as on the source
 	for _, g := range e.Numbers(10) {
 		s.do(0, source.EmptyTransaction(g)...)
 	}
