@@ -103,6 +103,26 @@ test('the list is filtered and grouped, and arrows move in it', async ({ page })
   await expect(page.locator('h1')).toHaveText('Advice for web-1');
 });
 
+test('an answer that is late does not replace a newer one', async ({ page }) => {
+  let late = 0;
+  await page.route('**/api/advice?**', async (route) => {
+    if (!route.request().url().includes('group=web')) {
+      await new Promise((r) => setTimeout(r, 700));
+      late++;
+    }
+    await route.continue();
+  });
+  await page.goto('/advice');
+  await expect(page.locator('[data-looked]')).toHaveCount(2);
+  const before = late;
+  await page.getByLabel('Severity').selectOption('critical');
+  await page.getByLabel('Group').selectOption('web');
+  await expect(page.locator('[data-looked]')).toHaveCount(1);
+  await expect.poll(() => late).toBeGreaterThan(before);
+  await page.waitForTimeout(500); // it has come by then
+  await expect(page.locator('[data-looked]')).toHaveCount(1);
+});
+
 test('a server says that there is advice, and what is critical is wrong with it', async ({ page }) => {
   await page.goto('/server/shop-1');
   const line = page.locator('.advice-line');

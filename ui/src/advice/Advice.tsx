@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { NO_ACT, decideAdvice, fetchAdvice, lookForAdvice, mayAct, serverNow, type AdviceAnswer, type AdviceServer, type Advised, type Decision } from '../api';
 import { age, counted, unix } from '../common/format';
 import { Copy, Moment, Remedy, StateMark, useAct } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { go, replace, view } from '../common/router';
 import { fleet, instanceOf } from '../common/store';
 import { HOME, formatView } from '../common/view';
@@ -141,9 +141,7 @@ function ServerRow({ s, a, now, onChange }: { s: AdviceServer; a: AdviceAnswer; 
 function Folded({ name, state, ask, all, now, onChange, turn }: { name: string; state: 'decided' | 'gone'; ask: Parameters<typeof fetchAdvice>[0]; all: number; now: number; onChange: () => void; turn: number }) {
   const [open, setOpen] = useState(false);
   const [list, setList] = useState<Advised[] | null>(null);
-  usePoll(async () => {
-    if (open) setList((await fetchAdvice({ ...ask, state })).findings);
-  }, CALM_MS, [open, turn, JSON.stringify(ask)]);
+  usePolled(async () => (open ? (await fetchAdvice({ ...ask, state })).findings : null), (got) => got && setList(got), CALM_MS, [open, turn, JSON.stringify(ask)]);
   return (
     <details class="fold away" open={open} onToggle={(e) => setOpen((e.currentTarget as HTMLDetailsElement).open)} data-folded={state}>
       <summary>{name}</summary>
@@ -161,7 +159,7 @@ export function Advice() {
   const ask = { instance: v.id, group: v.id ? '' : v.group, kind: v.kind, severity, q: v.q };
   const key = JSON.stringify(ask);
   const busy = !!a && (!!a.looking || a.servers.some((s) => s.queued));
-  usePoll(async () => setA(await fetchAdvice(ask)), busy ? BUSY_MS : CALM_MS, [key, turn, busy]);
+  usePolled(() => fetchAdvice(ask), setA, busy ? BUSY_MS : CALM_MS, [key, turn, busy]);
   const now = serverNow();
   const changed = (): void => setTurn((t) => t + 1);
   const title = `Advice${v.id ? ` for ${instanceOf(v.id)?.name ?? v.id}` : ''}`;

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { NO_ACT, acknowledge, fetchAlertHistory, fetchAlerts, mayAct, serverNow, silence, type Alert, type AlertsNow, type Receiver } from '../api';
 import { age, stamp, unix, utc, when } from '../common/format';
 import { Moment, Remedy, StateMark, useAct } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { ends, fixed } from '../common/range';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
@@ -87,12 +87,12 @@ export function Alerts() {
   const [all, setAll] = useState<AlertsNow | null>(null);
   const [history, setHistory] = useState<Alert[] | null>(null);
   const [turn, setTurn] = useState(0);
-  usePoll(async () => setAll(await fetchAlerts()), 2000, [turn]);
+  usePolled(fetchAlerts, setAll, 2000, [turn]);
   const key = range.live ? range.span : `${range.from}-${range.to}`;
-  usePoll(async () => {
+  usePolled(() => {
     const { from, to } = ends(view.value.range, serverNow());
-    setHistory(await fetchAlertHistory(from, to, MOST));
-  }, 5000, [key, turn]);
+    return fetchAlertHistory(from, to, MOST);
+  }, setHistory, 5000, [key, turn]);
   const now = serverNow();
   if (!all) return <main class="alerts"><h1>Alerts</h1></main>;
   const here = (a: Alert): boolean => id === '' || a.instance === id;

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 
 /** Runs f now and then every so many milliseconds after it ended, while the page is visible. */
-export function usePoll(f: () => Promise<unknown>, ms: number, on: unknown[]): void {
+export function usePoll(f: (still: () => boolean) => Promise<unknown>, ms: number, on: unknown[]): void {
   const latest = useRef(f);
   latest.current = f;
   useEffect(() => {
@@ -15,7 +15,7 @@ export function usePoll(f: () => Promise<unknown>, ms: number, on: unknown[]): v
       clearTimeout(timer);
       const start = performance.now();
       try {
-        await latest.current();
+        await latest.current(() => !ended);
       } catch {
         // The banner and the login form say what is wrong; the next turn tries again.
       }
@@ -33,4 +33,12 @@ export function usePoll(f: () => Promise<unknown>, ms: number, on: unknown[]): v
       document.removeEventListener('visibilitychange', wake);
     };
   }, [ms, ...on]);
+}
+
+/** Asks like usePoll, and takes the answer, unless something of `on` changed meanwhile: an answer that is late must not replace a newer one. */
+export function usePolled<T>(ask: () => Promise<T>, take: (got: T) => void, ms: number, on: unknown[]): void {
+  usePoll(async (still) => {
+    const got = await ask();
+    if (still()) take(got);
+  }, ms, on);
 }

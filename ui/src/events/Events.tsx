@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { ApiError, fetchAfter, fetchEvents, serverNow, type After, type Event } from '../api';
 import { unix } from '../common/format';
 import { Moment, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { ends, fixed } from '../common/range';
 import { go, replace, view } from '../common/router';
 import { formatView } from '../common/view';
@@ -40,10 +40,10 @@ export function Events() {
   const detail = useDetail(id);
   const [list, setList] = useState<Event[] | null>(null);
   const key = range.live ? range.span : `${range.from}-${range.to}`;
-  usePoll(async () => {
+  usePolled(async () => {
     const { from, to } = ends(view.value.range, serverNow());
-    setList((await fetchEvents(id, from, to)).reverse());
-  }, 3000, [id, key]);
+    return (await fetchEvents(id, from, to)).reverse();
+  }, setList, 3000, [id, key]);
   const now = serverNow();
   const words = normalise(q).split(' ').filter(Boolean);
   const shown = (list ?? []).filter((e) => words.every((w) => normalise(`${e.kind} ${e.subject ?? ''} ${e.text}`).includes(w)));

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { fetchAlertHistory, fetchFindings, fetchIncidents, fetchSelf, serverNow, type Alert, type FindingRecord, type Incident } from '../api';
 import { clock, stamp, unix, utc, when } from '../common/format';
 import { Moment, Remedy, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { fixed } from '../common/range';
 import { instanceOf } from '../common/store';
 import { HOME, formatView } from '../common/view';
@@ -75,7 +75,7 @@ export function TroubleLine({ t, incidents, now, named }: { t: Trouble; incident
 export function Tonight({ id, closed = false }: { id: string; closed?: boolean }) {
   const [found, setFound] = useState<{ records: FindingRecord[]; alerts: Alert[]; incidents: Incident[]; started: number } | null>(null);
   const [all, setAll] = useState(false);
-  usePoll(async () => {
+  usePolled(async () => {
     const now = serverNow();
     const from = lastEvening(now);
     const [records, alerts, incidents, self] = await Promise.all([
@@ -83,8 +83,8 @@ export function Tonight({ id, closed = false }: { id: string; closed?: boolean }
       fetchIncidents(id, from, now).catch(() => []), // a line without a link to its incident is still a line
       fetchSelf(),
     ]);
-    setFound({ records, alerts, incidents, started: self.started });
-  }, EVERY_MS, [id]);
+    return { records, alerts, incidents, started: self.started };
+  }, setFound, EVERY_MS, [id]);
   const now = serverNow();
   if (!found) return <p class="tonight quiet">&nbsp;</p>;
   const list = troubles(found.records, found.alerts);

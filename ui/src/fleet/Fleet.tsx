@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { fetchSelf, serverNow, type Instance, type Self } from '../api';
 import { age, exact, human, shortVersion } from '../common/format';
 import { Since, Sparkline, StateMark, Stale } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { go, replace, view } from '../common/router';
 import { fleet } from '../common/store';
 import { HOME, formatView } from '../common/view';
@@ -110,7 +110,7 @@ function Empty() {
 
 function Own() {
   const [self, setSelf] = useState<Self | null>(null);
-  usePoll(async () => setSelf(await fetchSelf()), 5000, []);
+  usePolled(fetchSelf, setSelf, 5000, []);
   if (!self) return <p class="own quiet">&nbsp;</p>;
   const parts = [
     self.cpu_cores === null ? '' : `${human(self.cpu_cores, '%')} of a core`,

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { fetchForecast, fetchGroupChanges, mayFailOver, NO_FAILOVER, type GroupChange, type GroupForecast, type GroupOrder, type GroupStanding, type Standing } from '../api';
 import { age, unix } from '../common/format';
 import { Moment, Remedy, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePoll, usePolled } from '../common/poll';
 import { fleet } from '../common/store';
 import { HOME, formatView } from '../common/view';
 import { Ask, type Wish } from './Ask';
@@ -104,16 +104,19 @@ export function GroupRoom({ s, a, now, onChange }: { s: GroupStanding; a: Standi
   const [changes, setChanges] = useState<GroupChange[]>([]);
   const [wish, setWish] = useState<Wish | null>(null);
   const holder = holderOf(s, now);
-  usePoll(async () => {
+  usePoll(async (still) => {
     try {
-      setForecast(await fetchForecast(g.name));
+      const got = await fetchForecast(g.name);
+      if (!still()) return;
+      setForecast(got);
       setUnasked('');
     } catch (e) {
+      if (!still()) return;
       setForecast(null); // an old one would be taken for what is so now
       setUnasked(e instanceof Error ? e.message : String(e));
     }
   }, FORECAST_MS, [g.epoch, s.seen?.state]);
-  usePoll(async () => setChanges(await fetchGroupChanges(g.name, LAST)), holder ? FAST_MS : CHANGES_MS, [g.epoch, holder !== '']);
+  usePolled(() => fetchGroupChanges(g.name, LAST), setChanges, holder ? FAST_MS : CHANGES_MS, [g.epoch, holder !== '']);
   const said = groupSaid(s, a.automatic, now);
   const p = primaryOf(s);
   const running = changes.find((c) => !c.ended);

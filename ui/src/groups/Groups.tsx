@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { fetchControllers, fetchStanding, serverNow, type Controller, type Standing } from '../api';
 import { unix } from '../common/format';
 import { Moment, Remedy, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { view } from '../common/router';
 import { HOME, formatView } from '../common/view';
 import { GroupRoom } from './Group';
@@ -57,8 +57,8 @@ export function Groups() {
   const [a, setA] = useState<Standing | null>(null);
   const [turn, setTurn] = useState(0);
   const [controllers, setControllers] = useState<{ self: string; members: Controller[] }>({ self: '', members: [] });
-  usePoll(async () => setA(await fetchStanding()), LIVE_MS, [turn]);
-  usePoll(async () => setControllers(await fetchControllers()), CONTROLLERS_MS, []);
+  usePolled(fetchStanding, setA, LIVE_MS, [turn]);
+  usePolled(fetchControllers, setControllers, CONTROLLERS_MS, []);
   const now = serverNow();
   if (!a) return <main class="groups"><h1>Groups</h1></main>;
   if (a.groups.length === 0) {

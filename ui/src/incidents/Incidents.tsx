@@ -15,13 +15,15 @@ export function Incidents() {
   const [list, setList] = useState<Incident[] | null>(null);
   const [error, setError] = useState('');
   const key = range.live ? range.span : `${range.from}-${range.to}`;
-  usePoll(async () => {
+  usePoll(async (still) => {
     const { from, to } = ends(view.value.range, serverNow());
     try {
-      setList(await fetchIncidents(id, from, to));
+      const got = await fetchIncidents(id, from, to);
+      if (!still()) return;
+      setList(got);
       setError('');
     } catch (e) {
-      setError(e instanceof ApiError ? e.message : String(e));
+      if (still()) setError(e instanceof ApiError ? e.message : String(e));
     }
   }, 5000, [id, key]);
   const now = serverNow();

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { fetchProtect, serverNow, type Protected } from '../api';
 import { age, human, stamp, utc } from '../common/format';
 import { Copy, Remedy, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { go } from '../common/router';
 import { HOME, formatView } from '../common/view';
 import { Progress } from './parts';
@@ -57,7 +57,7 @@ export function Begin({ name, byHand }: { name: string; byHand: boolean }) {
 export function Protect() {
   const [list, setList] = useState<Protected[] | null>(null);
   const busy = (list ?? []).some((s) => (s.running ?? []).some((r) => r.kind !== 'mirror'));
-  usePoll(async () => setList(await fetchProtect()), busy ? 1000 : 3000, [busy]);
+  usePolled(fetchProtect, setList, busy ? 1000 : 3000, [busy]);
   const now = serverNow();
   if (!list) return <main class="protect" />;
   if (list.length === 0) {

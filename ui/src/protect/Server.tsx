@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, fetchProtected, fetchProtectRun, serverNow, type DrillProof, type DrillStage, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
 import { age, counted, exact, human, percent } from '../common/format';
 import { Copy, Findings, Moment, Remedy, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePoll, usePolled } from '../common/poll';
 import { replace, view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { HOME, formatView } from '../common/view';
@@ -195,7 +195,7 @@ function Drills({ list, now, picked, onPick }: { list: ProtectDrill[]; now: numb
 function Log({ id, now }: { id: number; now: number }) {
   const [d, setD] = useState<ProtectRunDetail | null>(null);
   const goes = d === null || d.run.outcome === 'running';
-  usePoll(async () => setD(await fetchProtectRun(id)), goes ? 1000 : 60_000, [id, goes]);
+  usePolled(() => fetchProtectRun(id), setD, goes ? 1000 : 60_000, [id, goes]);
   if (!d) return <p class="quiet">&nbsp;</p>;
   const log = d.log ?? [];
   return (

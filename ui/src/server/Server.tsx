@@ -6,7 +6,7 @@ import { Chart, type ChartModel } from '../chart/Chart';
 import { currentDesk } from '../common/desk';
 import { human, unitOf } from '../common/format';
 import { Moment, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePoll, usePolled } from '../common/poll';
 import { replace, view } from '../common/router';
 import { catalogues, instanceOf, loadCatalogue } from '../common/store';
 import { themeChanges } from '../common/theme';
@@ -124,13 +124,14 @@ export function showChart(id: string): boolean {
 /** Follows an instance's state, which the head of all its pages shows; 'missing' if there is no such instance. */
 export function useDetail(id: string): InstanceDetail | 'missing' | null {
   const [detail, setDetail] = useState<InstanceDetail | 'missing' | null>(null);
-  usePoll(async () => {
+  usePolled(async () => {
     try {
-      setDetail(await fetchInstance(id));
+      return await fetchInstance(id);
     } catch (e) {
-      if (e instanceof ApiError && e.status === 404) setDetail('missing');
+      if (e instanceof ApiError && e.status === 404) return 'missing';
+      throw e;
     }
-  }, 1000, [id]);
+  }, setDetail, 1000, [id]);
   return detail;
 }
 

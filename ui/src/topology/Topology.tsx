@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { fetchTopology, fetchTopologyChanges, serverNow, type Picture, type TopologyAnswer, type TopologyChange, type TopologyNode } from '../api';
 import { age, clock, counted, stamp, unix } from '../common/format';
 import { Moment, Remedy, StateMark } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { go, view } from '../common/router';
 import { HOME, formatView } from '../common/view';
 import { Drawing } from './Drawing';
@@ -125,17 +125,15 @@ export function Topology() {
   const [shown, setShown] = useState<number | null>(at);
   const [chosen, setChosen] = useState('');
   const [changes, setChanges] = useState<{ changes: TopologyChange[]; left: boolean }>({ changes: [], left: false });
-  usePoll(async () => {
-    const got = await fetchTopology(at);
-    if (view.value.at !== at) return; // another moment was asked for meanwhile
+  usePolled(() => fetchTopology(at), (got) => {
     setA(got);
     setShown(at);
   }, at === null ? LIVE_MS : PAST_MS, [at]);
-  usePoll(async () => {
+  usePolled(() => {
     const now = serverNow();
     const to = at === null ? now : Math.min(now, at + DAY / 2);
-    setChanges(await fetchTopologyChanges(to - DAY, to, MOST_CHANGES));
-  }, CHANGES_MS, [at]);
+    return fetchTopologyChanges(to - DAY, to, MOST_CHANGES);
+  }, setChanges, CHANGES_MS, [at]);
   const now = serverNow();
   const time = <TimeControl at={at} changes={changes.changes} />;
   if (!a || shown !== at) return <main class="topology"><header class="page-head"><h1>Topology</h1></header>{time}</main>;

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { fetchVariables, serverNow, type Variable } from '../api';
 import { age, stamp } from '../common/format';
 import { Moment } from '../common/parts';
-import { usePoll } from '../common/poll';
+import { usePolled } from '../common/poll';
 import { ends } from '../common/range';
 import { go, replace, view } from '../common/router';
 import { normalise } from '../search/fuzzy';
@@ -28,7 +28,7 @@ export function Variables() {
   const detail = useDetail(id);
   const [list, setList] = useState<Variable[] | null>(null);
   const at = ends(range, serverNow()).to;
-  usePoll(async () => setList(await fetchVariables(id, ends(view.value.range, serverNow()).to)), 10_000, [id, range.live ? 'live' : at]);
+  usePolled(() => fetchVariables(id, ends(view.value.range, serverNow()).to), setList, 10_000, [id, range.live ? 'live' : at]);
   const shown = useMemo(() => arrange(list ?? [], q, sort), [list, q, sort]);
   const now = serverNow();
   const turn = (c: string): void => go({ sort: sort === c ? `-${c}` : sort === `-${c}` ? c : c === 'changed' ? '-changed' : c });
