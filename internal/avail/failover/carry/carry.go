@@ -310,6 +310,7 @@ type run struct {
 	j       *keep.Journal
 	mu      sync.Mutex // of the journal
 	nodes   map[string]*node
+	going   []string        // members that were not told to stop receiving: see errGoesOn
 	lasting context.Context // as held has it
 }
 

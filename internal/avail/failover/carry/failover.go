@@ -107,6 +107,9 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		if len(c.Refused) > 0 {
 			return c, refused("failover of "+r.g.Name, c.Refused)
 		}
+		if r.stopRest(ctx) {
+			continue // with what they have received by now
+		}
 		r.words(c.Winner, "it was chosen%s", from(c))
 		if c.Lost != "" { // also what nobody knew of but a member that cannot pass it on
 			r.j.Known.Executed, r.j.Missing = strings.Trim(known+","+c.Lost, ","), c.Count

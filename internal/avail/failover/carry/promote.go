@@ -303,10 +303,15 @@ func (r *run) settle(ctx context.Context, n *node) (settled, error) {
 type keptError struct {
 	primary string
 	errant  mysql.Errant // was received, and not applied
+	applies string       // the statements by which it is applied, where START throws it away
 }
 
 func (e *keptError) Error() string {
-	return fmt.Sprintf("it has received %s, which %s has not, and not applied it: to replicate from there would throw that away", e.errant, e.primary)
+	words := fmt.Sprintf("it has received %s, which %s has not, and not applied it: to replicate from there would throw that away", e.errant, e.primary)
+	if e.applies != "" {
+		words += ", and so would START; " + e.applies + " applies it"
+	}
+	return words
 }
 
 // covered is a keptError if a member received what the primary, at that address, has not: it may have been acknowledged. What the primary has can be received again from there,
@@ -336,7 +341,11 @@ func (r *run) covered(ctx context.Context, n *node, address string, keeps bool) 
 			return err
 		}
 		if e = e.Forgotten(v["gtid_slave_pos"], ""); !e.Empty() {
-			return &keptError{name, e}
+			kept := &keptError{primary: name, errant: e}
+			if n.c.Server.StartDrops(ch.Status) {
+				kept.applies = n.c.Server.ApplyReceived(ch.Name, ch.RelayLog, ch.RelayPos)
+			}
+			return kept
 		}
 	}
 	if keeps {

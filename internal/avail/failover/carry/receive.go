@@ -33,18 +33,17 @@ func (r *run) stopReceivers(ctx context.Context) {
 		r.mu.Lock()
 		r.nodes[name] = n
 		r.mu.Unlock()
-		if err := r.stopReceiver(cctx, n); err != nil {
+		if goes, err := goesOn(cctx, n); err != nil {
 			return err
+		} else if goes {
+			return errGoesOn
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		w := r.j.Before[name]
-		r.j.Before[name] = failover.Was{Stopped: true, Farewell: w.Farewell, Delay: w.Delay}
-		return nil
+		return r.stopReceiver(cctx, n)
 	})
 	for name, err := range failed {
 		if errors.Is(err, errGoesOn) {
 			r.words(name, "%v", err)
+			r.going = append(r.going, name)
 			continue
 		}
 		r.words(name, "it was not stopped: %v", err)
@@ -81,20 +80,33 @@ func (r *run) lookAtStopped(ctx context.Context) *topology.Topology {
 }
 
 // errGoesOn says that a member was not told to stop receiving.
-var errGoesOn = errors.New("it does not apply, and goes on receiving: if both threads stood, starting one of them would throw away what it received")
+var errGoesOn = errors.New("it does not apply, and goes on receiving until somebody can follow: if both threads stood, starting one of them would throw away what it received")
 
-// stopReceiver stops receiving on a member, and does not let it wait for a source that is silent. Its error is errGoesOn where what the member received and has not applied
-// could not be had any more.
-func (r *run) stopReceiver(ctx context.Context, n *node) error {
-	if n.c.Server.GTIDsByDomain() {
-		list, err := read.ReplicaChannels(ctx, n.c)
-		if err != nil {
-			return err
-		}
-		if len(list) == 1 && list[0].GTID && !list[0].SQLRunning && list[0].Status.IORunning != "No" {
-			return errGoesOn
-		}
+// goesOn reports whether what a member received and has not applied would be thrown away by whoever starts it again, if it stood.
+func goesOn(ctx context.Context, n *node) (bool, error) {
+	if !n.c.Server.GTIDsByDomain() {
+		return false, nil
 	}
+	list, err := read.ReplicaChannels(ctx, n.c)
+	return err == nil && len(list) == 1 && list[0].GTID && !list[0].SQLRunning && list[0].Status.IORunning != "No", err
+}
+
+// stopRest stops those that went on receiving, as somebody can follow now: an old primary that lives must get no acknowledgement any more. It reports whether there were any.
+func (r *run) stopRest(ctx context.Context) bool {
+	going := r.going
+	r.going = nil
+	for name, err := range each(going, func(name string) error {
+		cctx, stop := context.WithTimeout(ctx, r.Limits.Stop)
+		defer stop()
+		return r.stopReceiver(cctx, r.nodes[name])
+	}) {
+		r.words(name, "it was not stopped: %v", err)
+	}
+	return len(going) > 0
+}
+
+// stopReceiver stops receiving on a member, and does not let it wait for a source that is silent.
+func (r *run) stopReceiver(ctx context.Context, n *node) error {
 	if err := r.shorten(ctx, n); err != nil { // it only takes longer then
 		r.words(n.name, "it may take 2 s to stop receiving: %v", err)
 	}
@@ -104,6 +116,10 @@ func (r *run) stopReceiver(ctx context.Context, n *node) error {
 	if err := r.giveBack(ctx, n); err != nil { // it is in the journal
 		r.words(n.name, "%v", err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.j.Before[n.name]
+	r.j.Before[n.name] = failover.Was{Stopped: true, Farewell: w.Farewell, Delay: w.Delay}
 	return nil
 }
 
