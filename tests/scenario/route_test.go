@@ -33,6 +33,7 @@ func TestRouteFollowsFailover(t *testing.T) {
 	data := tempDir(t)
 	create := []string{"group", "create", "shop", "--data", data}
 	for i, n := range box.Nodes {
+		await(t, "the account and the table on "+n.Name, func() bool { _, err := n.Query(t.Context(), "SELECT id FROM shop.t"); return err == nil })
 		create = append(create, "--dsn", fmt.Sprintf("db%d=ops:secret@tcp(127.0.0.1:%d)/", i+1, n.Port))
 	}
 	if r := launch(t, nil, create...); r.code(t) != 0 {

@@ -126,11 +126,14 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 		no("not_seen", "", "it was not asked")
 		return c
 	case !ch.Topology.Nodes[c.node].Seen:
-		why := "in time"
-		if f := ch.Topology.Nodes[c.node].Unseen; f != nil {
-			why = f.Words()
+		switch f := ch.Topology.Nodes[c.node].Unseen; {
+		case f == nil:
+			no("not_seen", "", "it does not answer in time")
+		case f.Kind == string(mysql.ClassPrivilege):
+			no("not_seen", "risso grants --for failover", "%s", f.Text)
+		default:
+			no("not_seen", "", "it does not answer: %s", f.Words())
 		}
-		no("not_seen", "", "it does not answer: %s", why)
 		return c
 	}
 	n := &ch.Topology.Nodes[c.node]

@@ -23,6 +23,10 @@ func Members(t *topology.Topology, now time.Time) (list []group.Member, no []Ref
 		case !n.Seen:
 			add("not_seen", "", "%s does not answer: %s", n.Name, n.Unseen.Text)
 			continue
+		case n.Untold() != nil:
+			u := n.Untold()
+			add("not_told", u.Remedy, "whom %s replicates from is not known: %s", n.Name, u.Why)
+			continue
 		case n.Group != nil:
 			add("cluster", "risso galera", "%s belongs to a cluster that chooses its primary by itself (%s)", n.Name, n.Group.Kind)
 		case len(n.Channels) > 1:

@@ -175,6 +175,17 @@ func (c Channel) Receiving() bool { return c.IORunning == "Yes" }
 // Applying reports whether the channel applies what it received.
 func (c Channel) Applying() bool { return c.SQLRunning == "Yes" }
 
+// Replicates is what Unknown calls what a server replicates.
+const Replicates = "what it replicates"
+
+// Untold is why a server that answers does not tell what it replicates; nil: it tells. Its Channels are empty then, and that says nothing.
+func (n *Node) Untold() *fleet.Trouble {
+	if i := slices.IndexFunc(n.Unknown, func(u fleet.Trouble) bool { return u.What == Replicates }); n.Seen && i >= 0 {
+		return &n.Unknown[i]
+	}
+	return nil
+}
+
 // Unapplied reports whether a server has received something by a channel, and not applied it, or may have.
 func (n *Node) Unapplied(ch *Channel) bool {
 	if !ch.GTID {

@@ -156,7 +156,7 @@ type reader struct {
 }
 
 // replicates is the step that asks what a server replicates.
-const replicates = "what it replicates"
+const replicates = topology.Replicates
 
 // server asks a server. What it does not tell for want of a privilege is in Facts.Unknown; after another error, what was read until then is returned with it.
 func (a asked) server(ctx context.Context) (topology.Facts, error) {
