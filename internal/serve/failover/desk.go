@@ -62,6 +62,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	defer stop()
 	said := ""
 	for {
+		heard := d.Lead.Heard() // before: what is read then is from then, or later
 		list, err := d.Room.Groups(ctx)
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
@@ -69,8 +70,8 @@ func (d *Desk) Run(ctx context.Context) error {
 		}
 		if err == nil {
 			said = ""
-			d.follow(wctx, &all, list)
-			if !d.Lead.Heard().IsZero() { // of several controllers one that starts may have missed a group
+			d.follow(wctx, &all, list, heard)
+			if !heard.IsZero() { // of several controllers one that starts may have missed a group
 				d.Board.Names(slices.Sorted(maps.Keys(d.run)))
 			}
 		}
@@ -83,8 +84,8 @@ func (d *Desk) Run(ctx context.Context) error {
 // errGone ends the watcher of a group that was removed.
 var errGone = errors.New("the group is gone")
 
-// follow lets each group have its watcher, with what it is now.
-func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Group) {
+// follow lets each group have its watcher, with what it is now. heard is up to when this controller knew what was agreed on when the groups were read.
+func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Group, heard time.Time) {
 	seen := map[string]bool{}
 	for i := range list {
 		g := &list[i]
@@ -92,14 +93,14 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 		w := d.run[g.Name]
 		if w == nil {
 			wctx, cancel := context.WithCancelCause(ctx)
-			w = newWatcher(d, g, cancel)
+			w = newWatcher(d, reading{g, heard}, cancel)
 			d.mu.Lock()
 			d.run[g.Name] = w
 			d.mu.Unlock()
 			all.Go(func() { w.watch(wctx) })
 			continue
 		}
-		w.changed(g)
+		w.changed(reading{g, heard})
 	}
 	for name, w := range d.run {
 		if !seen[name] {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/agree"
 )
@@ -18,12 +19,15 @@ type unheard struct {
 
 func (u unheard) Heard() time.Time { return u.heard }
 
+// Sole is false: there are others.
+func (unheard) Sole() bool { return false }
+
 // TestUnheard: a controller that was started names no primary before it has heard what was agreed on meanwhile.
 func TestUnheard(t *testing.T) {
 	g := &group.Group{Name: "g", Active: true, Epoch: 3, Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary}, {Name: "b", Address: "db2:3306", Status: group.Secondary}}}
 	for heard, want := range map[time.Time]bool{{}: false, time.Now(): true} {
 		w := &watcher{d: &Desk{Options: Options{Lead: unheard{heard: heard}}}, g: g, primary: "a", belief: failover.Belief{State: failover.Alive}, last: map[string]seen{"a": {open: true}}}
-		if v := w.viewOf(g); (v.Primary != nil) != want || (v.NoPrimary == "") != want {
+		if v := w.viewOf(g, heard); (v.Primary != nil) != want || (v.NoPrimary == "") != want {
 			t.Errorf("heard at %s: %+v, want a primary: %t", heard, v, want)
 		}
 	}
@@ -36,8 +40,24 @@ func TestLookBefore(t *testing.T) {
 	for at, want := range map[time.Time]bool{now.Add(-time.Millisecond): true, now.Add(time.Millisecond): false} {
 		w := &watcher{d: &Desk{Options: Options{Lead: unheard{heard: now}}}, g: g, primary: "a", named: now, belief: failover.Belief{State: failover.Alive},
 			last: map[string]seen{"a": {at: at, channels: make([]read.ReplicaChannel, 1)}}}
-		if v := w.viewOf(g); (v.Primary != nil) != want {
+		if v := w.viewOf(g, now); (v.Primary != nil) != want {
 			t.Errorf("a look %s after it became the primary: %+v", at.Sub(now), v)
 		}
+	}
+}
+
+// TestReadBefore: a group that was read before this controller had heard what was agreed on meanwhile is told to nobody, though it has heard that since: the old primary may have just come back.
+func TestReadBefore(t *testing.T) {
+	g := &group.Group{Name: "g", Active: true, Epoch: 3, Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary}, {Name: "b", Address: "db2:3306", Status: group.Secondary}}}
+	d := &Desk{Options: Options{Lead: unheard{heard: time.Now()}, Board: publish.NewBoard()}}
+	w := &watcher{d: d, g: g, primary: "a", belief: failover.Belief{State: failover.Alive}, last: map[string]seen{"a": {open: true}}}
+	w.show()
+	if v, ok := d.Board.View("g"); !ok || v.Primary != nil || v.NoPrimary == "" {
+		t.Errorf("read before: got %+v, want no primary", v)
+	}
+	w.knew = time.Now()
+	w.show()
+	if v, ok := d.Board.View("g"); !ok || v.Primary == nil || !v.Seen.Equal(w.knew.UTC()) {
+		t.Errorf("read after: got %+v, want the primary, as it was known at %s", v, w.knew)
 	}
 }

@@ -24,7 +24,7 @@ import (
 type watcher struct {
 	d      *Desk
 	cancel context.CancelCauseFunc
-	fresh  chan *group.Group
+	fresh  chan reading
 	looks  chan seen
 	work   chan result       // of what was done in the background
 	posts  chan *group.Group // as it was published in the background
@@ -33,6 +33,7 @@ type watcher struct {
 	ended  chan struct{}
 
 	g       *group.Group
+	knew    time.Time   // reading.heard of it
 	sight   group.Sight // of its lease
 	watch_  *failover.Watch
 	primary string    // whom watch_ is about
@@ -60,6 +61,12 @@ type watcher struct {
 	filled  chan rebuilt // what came of it
 }
 
+// reading is a group as it was read, and up to when this controller knew by then what was agreed on; zero: it had not heard it yet.
+type reading struct {
+	g     *group.Group
+	heard time.Time
+}
+
 // progress is how far a replica has come, and when that last changed.
 type progress struct {
 	mark  string
@@ -74,18 +81,18 @@ type result struct {
 	tell func()
 }
 
-func newWatcher(d *Desk, g *group.Group, cancel context.CancelCauseFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: g, fresh: make(chan *group.Group, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
+func newWatcher(d *Desk, r reading, cancel context.CancelCauseFunc) *watcher {
+	return &watcher{d: d, cancel: cancel, g: r.g, knew: r.heard, fresh: make(chan reading, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now()}
 }
 
 // changed gives the watcher the group as it is now.
-func (w *watcher) changed(g *group.Group) {
+func (w *watcher) changed(r reading) {
 	select {
 	case <-w.fresh:
 	default:
 	}
-	w.fresh <- g
+	w.fresh <- r
 }
 
 // watch watches until ctx ends.
@@ -95,7 +102,7 @@ func (w *watcher) watch(ctx context.Context) {
 	defer probing.Wait()
 	pctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w.adopt(pctx, &probing, w.g)
+	w.adopt(pctx, &probing, reading{w.g, w.knew})
 	tick := time.NewTicker(everySuspect)
 	defer tick.Stop()
 	for {
@@ -112,8 +119,8 @@ func (w *watcher) watch(ctx context.Context) {
 				w.d.Found("", w.g.Name, nil)
 			}
 			return
-		case g := <-w.fresh:
-			w.adopt(pctx, &probing, g)
+		case r := <-w.fresh:
+			w.adopt(pctx, &probing, r)
 		case s := <-w.looks:
 			w.take(s)
 		case name := <-w.late:
@@ -124,7 +131,7 @@ func (w *watcher) watch(ctx context.Context) {
 			w.busy = false
 			w.done(r)
 		case g := <-w.posts:
-			w.d.Board.Tell(w.viewOf(g), g.Members)
+			w.d.Board.Tell(w.viewOf(g, w.d.Lead.Heard()), g.Members)
 		case r := <-w.filled:
 			w.filling = nil
 			w.refilled(r)
@@ -140,10 +147,12 @@ func (w *watcher) watch(ctx context.Context) {
 }
 
 // adopt takes the group as it is now: each member has a prober.
-func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, g *group.Group) {
+func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, r reading) {
+	g := r.g
 	if g.Epoch < w.g.Epoch {
 		return // an older reading
 	}
+	w.knew = r.heard
 	policy, active := w.g.Policy, w.g.Active
 	if w.g = g; policy != g.Policy || active != g.Active { // what is wrong with the group goes by that
 		w.find()
@@ -557,13 +566,17 @@ func (w *watcher) show() {
 	if w.busy && w.belief.State == failover.Dead && w.g.Active {
 		return // who does it says so
 	}
-	w.d.Board.Tell(w.viewOf(w.g), w.g.Members)
+	heard := w.knew // not what it has heard since: the group may have been read before that
+	if w.d.Lead.Sole() {
+		heard = w.d.Lead.Heard()
+	}
+	w.d.Board.Tell(w.viewOf(w.g, heard), w.g.Members)
 }
 
-// viewOf is where clients go, as the group is.
-func (w *watcher) viewOf(g *group.Group) group.View {
-	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: w.d.Lead.Heard().UTC(), Replicas: []group.Server{}, Unattended: !g.Active}
-	if w.d.Lead.Heard().IsZero() { // the primary may have been replaced while it was down
+// viewOf is where clients go, as the group is, of which it is known that it was so at a moment.
+func (w *watcher) viewOf(g *group.Group, heard time.Time) group.View {
+	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: heard.UTC(), Replicas: []group.Server{}, Unattended: !g.Active}
+	if heard.IsZero() { // the primary may have been replaced while it was down
 		v.NoPrimary = "this controller was started, and has not heard yet what was agreed on meanwhile"
 		return v
 	}
