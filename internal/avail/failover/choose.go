@@ -126,14 +126,11 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 		no("not_seen", "", "it was not asked")
 		return c
 	case !ch.Topology.Nodes[c.node].Seen:
-		switch f := ch.Topology.Nodes[c.node].Unseen; {
-		case f == nil:
-			no("not_seen", "", "it does not answer in time")
-		case f.Kind == string(mysql.ClassPrivilege):
-			no("not_seen", "risso grants --for failover", "%s", f.Text)
-		default:
-			no("not_seen", "", "it does not answer: %s", f.Words())
+		why := "in time"
+		if f := ch.Topology.Nodes[c.node].Unseen; f != nil {
+			why = f.Words()
 		}
+		no("not_seen", "", "it does not answer: %s", why)
 		return c
 	}
 	n := &ch.Topology.Nodes[c.node]
@@ -252,6 +249,10 @@ func (ch *chooser) settings(c *Candidate, n *topology.Node, no func(code, remedy
 
 // channel looks at how a member replicates.
 func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy, format string, args ...any)) {
+	if u := n.Untold(); u != nil {
+		no("not_told", u.Remedy, "whom it replicates from is not known: %s", u.Why)
+		return
+	}
 	switch len(n.Channels) {
 	case 0:
 		if ch.Old != "" { // where there is no primary it may be the one that was demoted
@@ -361,7 +362,7 @@ func (ch *chooser) leader() int {
 // feeds reports whether others may get from a member what they lack: it is well but for what keeps it from being promoted.
 func (ch *chooser) feeds(c *Candidate) bool {
 	return c.node >= 0 && ch.Topology.Nodes[c.node].Seen && !slices.ContainsFunc(c.Refused, func(r Refusal) bool {
-		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "position", "applier", "other_source", "no_replica", "channels", "tried", "receives"}, r.Code)
+		return slices.Contains([]string{"faulty", "errant", "no_binlog", "no_log_updates", "log_filter", "filter", "no_gtid", "gtid", "position", "applier", "other_source", "no_replica", "not_told", "channels", "tried", "receives"}, r.Code)
 	})
 }
 

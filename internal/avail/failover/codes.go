@@ -52,7 +52,7 @@ func Codes() []Code {
 		{"no_address", "group", "it is not known by which address the other members reach it", "give its `--dsn` a host and a port"},
 		{"no_primary", "group", "each of the servers replicates from another one", "give the `--dsn` of the primary, too"},
 		{"twice", "group", "a server was named twice, by another name or address", "leave one of the two out"},
-		{"not_told", "group", "a server does not tell whom it replicates from", "what the words say: mostly its account lacks a privilege (`risso grants --for failover`)"},
+		{"not_told", "member, group", "it does not tell whom it replicates from", "what the words say: mostly its account lacks a privilege (`risso grants --for failover`)"},
 		{"two_primaries", "group", "two of the servers replicate from nobody", "`risso topology` shows them; leave one out, or let it replicate"},
 	}
 }

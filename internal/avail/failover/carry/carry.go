@@ -161,13 +161,7 @@ func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target
 	}
 	s := look.Search(list)
 	s.Patience, s.Alone = patience, true
-	t := s.Discover(ctx, starts)
-	for i := range t.Nodes { // one that does not tell what it replicates is not one that replicates nothing
-		if u := t.Nodes[i].Untold(); u != nil {
-			t.Nodes[i].Seen, t.Nodes[i].Unseen = false, &topology.Failure{Kind: string(mysql.ClassPrivilege), Text: "it does not tell whom it replicates from: " + u.Why}
-		}
-	}
-	return t
+	return s.Discover(ctx, starts)
 }
 
 // leased runs f while the group's lease is held, with a context that ends when it is lost. The group that f gets has the new epoch in its lease.

@@ -126,8 +126,8 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 			list = append(list, chore{member: m.Name, what: "shut", node: node})
 			continue // what it has is looked at again when it takes no writes any more, and those that wait for a replica are committed
 		}
-		if m.Rebuild.Running(t.Time) {
-			continue // what it has now is neither what it had nor what it will have
+		if m.Rebuild.Running(t.Time) || node.Untold() != nil {
+			continue // what it has now is neither what it had nor what it will have; or it is not known whom it replicates from
 		}
 		list = append(list, returns(g, m, node, primary)...)
 	}

@@ -37,7 +37,7 @@ func TestUntold(t *testing.T) {
 			await.Until(t, func() bool { // it has the account by then
 				f, err = u.carrier().Forecast(t.Context(), Asked{Group: "g"})
 				i := slices.IndexFunc(f.Choice.Candidates, func(c failover.Candidate) bool { return c.Name == blind.Name })
-				return err == nil && len(f.Choice.Candidates[i].Refused) > 0 && strings.Contains(f.Choice.Candidates[i].Refused[0].Why, "does not tell whom it replicates from")
+				return err == nil && len(f.Choice.Candidates[i].Refused) > 0 && strings.Contains(f.Choice.Candidates[i].Refused[0].Why, "whom it replicates from is not known")
 			}, "%s to be one that does not tell", blind.Name)
 			if f.Choice.Winner == blind.Name {
 				t.Errorf("it would follow: %+v", f.Choice)
