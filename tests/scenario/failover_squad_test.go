@@ -26,6 +26,8 @@ type squad struct {
 	mu   sync.Mutex
 	rows []int
 	at   []time.Time // when each was acknowledged
+	by   []string    // and by whom
+	name map[*sql.DB]string
 	last int
 }
 
@@ -99,6 +101,12 @@ func (q *squad) app(n *sandbox.Node) *sql.DB {
 	}
 	db := sql.OpenDB(connector)
 	q.Cleanup(func() { db.Close() })
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.name == nil {
+		q.name = map[*sql.DB]string{}
+	}
+	q.name[db] = n.Name
 	return db
 }
 
@@ -115,7 +123,7 @@ func (q *squad) write(db *sql.DB, patience time.Duration) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.rows, q.at = append(q.rows, id), append(q.at, time.Now())
+	q.rows, q.at, q.by = append(q.rows, id), append(q.at, time.Now()), append(q.by, q.name[db])
 	return nil
 }
 
@@ -219,7 +227,7 @@ func (q *squad) lacks(n *sandbox.Node, ids []string) (list []string) {
 	defer q.mu.Unlock()
 	for i, id := range ids {
 		if !has[id] {
-			list = append(list, id+" at "+q.at[i].Format("15:04:05.000"))
+			list = append(list, id+" at "+q.at[i].Format("15:04:05.000")+" by "+q.by[i])
 		}
 	}
 	return list
