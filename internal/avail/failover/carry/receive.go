@@ -155,14 +155,21 @@ func (r *run) shorten(ctx context.Context, n *node) error {
 
 // receiveAgain starts receiving on a member. One that would throw away what it received, and has not applied, is left as it is: nobody else may have that.
 func (r *run) receiveAgain(ctx context.Context, n *node) error {
-	if err := keeps(ctx, n); err != nil {
+	err := keeps(ctx, n)
+	if errors.Is(err, errDrops) {
 		r.words(n.name, "it does not receive again: %v", err)
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Receiver))
 }
 
-// keeps is an error if a START on a member would throw away what it received and has not applied.
+// errDrops says that START throws away what a member received.
+var errDrops = errors.New("START throws away what it received")
+
+// keeps is errDrops if a START on a member would throw away what it received and has not applied.
 func keeps(ctx context.Context, n *node) error {
 	list, err := read.ReplicaChannels(ctx, n.c)
 	if err != nil {
@@ -175,8 +182,7 @@ func keeps(ctx context.Context, n *node) error {
 		if done, err := mysql.ReceivedAll(ctx, n.c, ch.Received); err != nil || done {
 			return err
 		}
-		return fmt.Errorf("%w: it does not apply (%s), and START throws away what it received; %s applies that", ErrSurprise, cmp.Or(ch.Status.SQL.Words(), "without an error"),
-			n.c.Server.ApplyReceived(ch.Name, ch.RelayLog, ch.RelayPos))
+		return fmt.Errorf("it does not apply (%s), and %w; %s applies that", cmp.Or(ch.Status.SQL.Words(), "without an error"), errDrops, n.c.Server.ApplyReceived(ch.Name, ch.RelayLog, ch.RelayPos))
 	}
 	return nil
 }
