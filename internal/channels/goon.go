@@ -16,3 +16,12 @@ func GoOn(server mysql.Server, ch fleet.Channel, setting func(name string) strin
 		Threads: threads, Position: setting("gtid_slave_pos")})
 	return stop.Statements, stop.Advice
 }
+
+// StartDrops is what to know before a channel is started of which a START throws away what it received and did not apply, as the end of a sentence; "": a START throws nothing
+// away. See mysql.Server.StartDrops.
+func StartDrops(server mysql.Server, ch fleet.Channel) (advice string) {
+	if ch.Unapplied == 0 || !server.StartDrops(ch) {
+		return ""
+	}
+	return "; START throws away what it received and did not apply, and fetches it again: make sure that " + ch.Source + " still has it"
+}

@@ -217,13 +217,18 @@ func (f *Facts) threads(add func(Cause)) {
 		add(c)
 		return
 	}
-	remedy := func() (string, string) { return channels.GoOn(f.Server, m.Channel, f.setting) }
+	drops := channels.StartDrops(f.Server, m.Channel)
+	remedy := func() (string, string) {
+		statement, advice := channels.GoOn(f.Server, m.Channel, f.setting)
+		return statement, advice + drops
+	}
+	start := next(f.Server.StartReplica(m.Name), drops)
 	if !m.Applies() {
 		if m.SQL.Text != "" {
 			statement, advice := remedy()
 			add(Cause{Code: "applier.error", Words: "it stopped applying" + channels.Failure(m.SQL), Certain: true, Next: next(statement, advice), weight: stops + 2})
 		} else {
-			add(Cause{Code: "applier.stopped", Words: "the thread that applies does not run, without an error: it was stopped by a command, or not started after a restart", Certain: true, Next: f.Server.StartReplica(m.Name), weight: stops + 2})
+			add(Cause{Code: "applier.stopped", Words: "the thread that applies does not run, without an error: it was stopped by a command, or not started after a restart", Certain: true, Next: start, weight: stops + 2})
 		}
 	}
 	connecting := strings.EqualFold(m.IORunning, "Connecting")
@@ -246,7 +251,7 @@ func (f *Facts) threads(add func(Cause)) {
 		}
 		add(c)
 	default:
-		add(Cause{Code: "receiver.stopped", Words: "the thread that receives does not run, without an error: it was stopped by a command, or not started after a restart", Certain: true, Next: f.Server.StartReplica(m.Name), weight: stops + 1})
+		add(Cause{Code: "receiver.stopped", Words: "the thread that receives does not run, without an error: it was stopped by a command, or not started after a restart", Certain: true, Next: start, weight: stops + 1})
 	}
 }
 

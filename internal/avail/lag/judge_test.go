@@ -66,6 +66,11 @@ func TestCodes(t *testing.T) {
 			return f
 		}, "replica_exec_mode = 'IDEMPOTENT'"},
 		{"applier.stopped", Stopped, func(f Facts) Facts { f.After.SQLRunning, f.After.Said = "No", -1; return f }, "START REPLICA"},
+		{"applier.stopped", Stopped, func(f Facts) Facts {
+			f.Server = mysql.Of(fleet.ServerOf("10.11.6-MariaDB", ""))
+			f.After.IORunning, f.After.SQLRunning, f.After.GTID, f.After.Unapplied, f.After.Said = "No", "No", true, 300, -1
+			return f
+		}, "START SLAVE (START throws away what it received and did not apply, and fetches it again: make sure that db1:3306 still has it)"},
 		{"receiver.error", Stopped, func(f Facts) Facts {
 			f.After.IORunning, f.After.IO = "No", fleet.ReplicaError{Number: 1236, Text: "purged"}
 			return f

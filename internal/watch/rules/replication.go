@@ -48,8 +48,8 @@ func replicationStopped(r *round) {
 			c.severity = fleet.SeverityWarning // no error: somebody stopped it
 			c.tail = ", without an error: by a command or a restart"
 		}
-		if c.remedy != "" && ch.Unapplied != 0 && r.server().StartDrops(ch) {
-			c.tail += "; START throws away what it received and did not apply, and fetches it again: make sure that " + source + " still has it"
+		if c.remedy != "" {
+			c.tail += channels.StartDrops(r.server(), ch)
 		}
 		if !sql && ch.Unapplied > 0 {
 			c.tail += fmt.Sprintf("; %s of the source's log are received and not applied", digits.Bytes(float64(ch.Unapplied)))

@@ -121,6 +121,9 @@ func (p *pair) stopped() {
 		run(t, p.c, r.Causes[0].Next)
 		p.level()
 	}
+	if p.c.Server.GTIDsByDomain() {
+		p.standing()
+	}
 	set, err := read.Variables(t.Context(), p.c, settings)
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +137,25 @@ func (p *pair) stopped() {
 	if r := p.look(200*time.Millisecond, false); r.State != lag.Applied || len(r.Gaps) == 0 || !strings.Contains(r.Gaps[0].Why, "cannot be asked") {
 		t.Errorf("a source that refuses: got %s, gaps %v, want that it is applied as far as was received, and that the source was not asked", r.State, r.Gaps)
 	}
+}
+
+// standing: where a START throws away what was received, that is said; what the source still has comes again.
+func (p *pair) standing() {
+	t := p.t
+	t.Helper()
+	run(t, p.c, "STOP SLAVE SQL_THREAD")
+	run(t, p.source, "INSERT INTO test.t SELECT MAX(id) + 1, 0 FROM test.t")
+	await.Until(t, func() bool {
+		list, err := read.ReplicaChannels(t.Context(), p.c)
+		return err == nil && list[0].Status.Unapplied != 0
+	}, "a transaction that is received")
+	run(t, p.c, "STOP SLAVE IO_THREAD")
+	start, caution, _ := strings.Cut(p.seen("applier.stopped").Causes[0].Next, " (")
+	if !strings.Contains(caution, "START throws away what it received") {
+		t.Errorf("got %q, want that START throws away what was received", caution)
+	}
+	run(t, p.c, start)
+	p.level()
 }
 
 // word is the word for a replica in the server's statements.
