@@ -2,6 +2,7 @@ package carry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,12 @@ func TestAppliersFail(t *testing.T) {
 				u.sql(first, server.StartThread("", mysql.Applier))
 			}
 			await.Until(t, func() bool { return u.channel(first).SQLRunning }, "the applier of %s to run", first.Name)
+			f, err := u.carrier().Forecast(t.Context(), Asked{Group: "g", Known: known})
+			if plan := f.Plan.Words(); err != nil || server.MariaDB() != slices.ContainsFunc(plan, func(step string) bool {
+				return strings.Contains(step, "on "+u.box.Nodes[2].Name+": now that it is known")
+			}) {
+				t.Errorf("who does not apply goes on receiving: got %v, %q", err, plan)
+			}
 			j, err := u.carrier().Failover(t.Context(), Asked{Group: "g", By: "test", Known: known})
 			if err != nil || j.New != first.Name || j.Receipt == nil || j.Receipt.Verdict != failover.NothingLost {
 				t.Fatalf("once %s was mended: got %+v, %v", first.Name, j, err)

@@ -266,9 +266,16 @@ func (f *Forecast) steps(t *topology.Topology) {
 		step(f.Old, "if it answers within "+digits.Span(fenceTime), "let it take no writes")
 	}
 	step(f.Choice.Winner, "it applies what it received without its delay", f.hurries...)
-	for j := range t.Nodes {
-		if n := &t.Nodes[j]; n.Seen && n.Name != f.Old && len(n.Channels) > 0 {
-			step(n.Name, "all at once", mysql.Of(n.Server).StopThread("", mysql.Receiver))
+	for _, last := range []bool{false, true} {
+		why := "all at once"
+		if last {
+			why = "now that it is known that somebody can follow; it does not apply, and if both threads stood, starting one would throw away what it received"
+		}
+		for j := range t.Nodes {
+			n := &t.Nodes[j]
+			if s := mysql.Of(n.Server); n.Seen && n.Name != f.Old && len(n.Channels) > 0 && last == (len(n.Channels) == 1 && onlyReceives(s, n.Channels[0].Channel)) {
+				step(n.Name, why, s.StopThread("", mysql.Receiver))
+			}
 		}
 	}
 	s := mysql.Of(t.Nodes[i].Server)

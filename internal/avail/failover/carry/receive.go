@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -88,7 +89,12 @@ func goesOn(ctx context.Context, n *node) (bool, error) {
 		return false, nil
 	}
 	list, err := read.ReplicaChannels(ctx, n.c)
-	return err == nil && len(list) == 1 && list[0].GTID && !list[0].SQLRunning && list[0].Status.IORunning != "No", err
+	return err == nil && len(list) == 1 && onlyReceives(n.c.Server, list[0].Status), err
+}
+
+// onlyReceives reports whether a channel of a MariaDB that replicates by GTID receives, or tries to, and does not apply.
+func onlyReceives(s mysql.Server, ch fleet.Channel) bool {
+	return s.GTIDsByDomain() && ch.GTID && ch.SQLRunning == "No" && ch.IORunning != "No"
 }
 
 // stopRest stops those that went on receiving, as somebody can follow now: an old primary that lives must get no acknowledgement any more. It reports whether there were any.
