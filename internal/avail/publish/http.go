@@ -161,6 +161,9 @@ func (d *Desk) answer(r *http.Request, extend func(time.Duration)) (said, error)
 	if err != nil {
 		return said{}, &problem{http.StatusBadRequest, "the address, behind the ?, cannot be read"}
 	}
+	if err := known(q); err != nil {
+		return said{}, err
+	}
 	name := q.Get("group")
 	path, of := r.URL.Path, ""
 	if i := strings.LastIndexByte(path, '/'); i > 0 && IsCheck(path) {
@@ -191,6 +194,16 @@ func (d *Desk) answer(r *http.Request, extend func(time.Duration)) (said, error)
 		return said{status: http.StatusOK, text: "Where the clients of " + name + " go is known.", age: ageOf(v, d.now())}, nil
 	}
 	return said{}, &problem{http.StatusNotFound, "there is no " + r.URL.Path}
+}
+
+// known refuses what is not asked for by that name: without max_lag, written another way, a replica that is late would do.
+func known(q url.Values) error {
+	for name := range q {
+		if !slices.Contains([]string{"group", "format", "max_lag", "max-lag", "settle", "wait"}, name) {
+			return &problem{http.StatusBadRequest, "?" + name + " means nothing here: group, format, max_lag, settle and wait do"}
+		}
+	}
+	return nil
 }
 
 // errStarting is the answer about a group while it is not known which there are.
