@@ -31,6 +31,9 @@ var (
 	ErrRefused  = errors.New("it cannot be done")
 	ErrSurprise = errors.New("it did not go as planned")
 	ErrLost     = errors.New("the lease was lost: another process changes the group")
+
+	// ErrUnwritten says that how far it has come could not be written down, or perhaps was: the change is left as it is, for whoever has the lease next.
+	ErrUnwritten = errors.New("how far it has come could not be written down: risso serve goes on with it, or risso failover resume")
 )
 
 // Limits are how long things may take.
@@ -364,7 +367,15 @@ func (r *run) stage(ctx context.Context, s failover.Stage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.j.Stage = s
-	return r.j.Save(ctx)
+	return unwritten(r.j.Save(ctx))
+}
+
+// unwritten is an error of writing down how far it has come.
+func unwritten(err error) error {
+	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, group.ErrNone) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnwritten, err)
 }
 
 // note writes a step into the journal; it is kept with the next stage.

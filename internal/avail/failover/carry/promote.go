@@ -157,7 +157,7 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("write down that %s is the primary: %w", r.j.New, err)
+		return fmt.Errorf("write down that %s is the primary: %w", r.j.New, unwritten(err))
 	}
 	r.g = g
 	if r.Published != nil {
@@ -419,9 +419,10 @@ func (r *run) others(without ...string) (names []string) {
 	return names
 }
 
-// broken ends a promotion that did not succeed. One that was cut off, or that is somebody else's by now, stays as it is: whoever has the lease next brings it to its end.
+// broken ends a promotion that did not succeed. One that was cut off, that could not be written down, or that is somebody else's by now, stays as it is: whoever has the lease
+// next brings it to its end.
 func (r *run) broken(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, ErrUnwritten) {
 		return err
 	}
 	if herr := r.holds(ctx); herr != nil {

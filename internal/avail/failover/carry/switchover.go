@@ -562,7 +562,7 @@ func (r *run) unpointed(ctx context.Context, failed map[string]error) {
 // conclude lets the others follow, and ends the journal.
 func (r *run) conclude(ctx context.Context) error {
 	if err := r.stage(ctx, failover.Pointing); err != nil {
-		return r.finish(ctx, failover.Failed, err)
+		return r.broken(ctx, err)
 	}
 	var told sync.WaitGroup // beside: a commit may wait until another member follows
 	told.Go(func() { _, _ = r.happens(ctx, publish.AfterPromotion) })
