@@ -133,7 +133,7 @@ func tellJournals(t *testing.T, data string) {
 		t.Log(err)
 	}
 	for _, j := range list {
-		t.Logf("epoch %d: %s of %s to %s, %s; known: %+v", j.Epoch, j.Kind, j.Old, j.New, j.Stage, j.Known)
+		t.Logf("epoch %d: %s of %s to %s, %s at %s by %s %s; known: %+v", j.Epoch, j.Kind, j.Old, j.New, j.Stage, j.Ended.Format("15:04:05.000"), j.EndedBy, j.Problem, j.Known)
 		for _, s := range j.Steps {
 			t.Logf("  %s %s: %s (%s) %s", s.At.Format("15:04:05.000"), s.Where, s.What, s.Took, s.Failed)
 		}

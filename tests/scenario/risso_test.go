@@ -142,6 +142,12 @@ func serveProgram(t *testing.T, program string, env []string, data string, args 
 	t.Helper()
 	r := launchProgram(t, program, env, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
 	r.data = data
+	t.Cleanup(func() {
+		if t.Failed() {
+			said := strings.Split(strings.TrimSpace(r.err.String()), "\n")
+			t.Logf("the last that risso serve of %s said: %s", data, strings.Join(said[max(0, len(said)-60):], "\n"))
+		}
+	})
 	r.awaitReady(t)
 	return r
 }

@@ -84,7 +84,7 @@ run work "$2" "$3" "$4"`
 	}
 }
 
-// working lists the processes that work in a folder.
+// working lists the processes that work in a folder. One that has given its program back is about to end.
 func working(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -92,7 +92,8 @@ func working(t *testing.T, dir string) (list []string) {
 		t.Fatal(err)
 	}
 	for _, l := range links {
-		if at, err := os.Readlink(l); err == nil && strings.HasPrefix(at, dir+"/") {
+		at, err := os.Readlink(l)
+		if _, gone := os.Readlink(filepath.Join(filepath.Dir(l), "exe")); err == nil && gone == nil && strings.HasPrefix(at, dir+"/") {
 			list = append(list, fmt.Sprint(filepath.Base(filepath.Dir(l)), " in ", at))
 		}
 	}
