@@ -41,6 +41,11 @@ func TestFullPrimary(t *testing.T) {
 				}
 			})
 		}
+		t.Cleanup(func() {
+			if data, err := os.ReadFile(first.ErrorLog); t.Failed() && err == nil {
+				t.Logf("the last that %s said: %s", first.Name, data[max(0, len(data)-4000):])
+			}
+		})
 		began := time.Now()
 		var p *sandbox.Node
 		await(t, "another primary", func() bool { _, p = q.members(); return p != first && q.open(p) })

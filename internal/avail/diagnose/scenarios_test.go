@@ -123,6 +123,7 @@ func hosts() []scenario {
 		{code: "conn.saturation", is: unseen("full"), near: unseen("refused")},
 		{code: "conn.saturation", is: connections(85), near: connections(84)},
 		{code: "server.offline", is: func(t top) { t.Nodes[1].Writes.Offline = true }, near: func(t top) {}},
+		{code: "server.log_closed", is: func(t top) { t.Nodes[0].Log.On, t.Nodes[0].Log.Closed = false, true }, near: func(t top) { t.Nodes[0].Log.On = false }},
 		{code: "lock.global", is: waiting("Waiting for global read lock"), near: waiting("Waiting for semi-sync ACK from replica")},
 		{code: "server.no_room", is: waiting("Waiting for someone to clean disk"), near: waiting("Waiting for table flush")},
 		{code: "server.no_room", is: waiting("Waiting for disk space"), near: waiting("Waiting for table flush")},

@@ -215,6 +215,9 @@ func (v *view) servers() {
 		if n.Writes.Offline {
 			v.add("server.offline", i, -1, "%s is in offline mode", n.Name).see("offline_mode is ON").remedy(n.Name, "SET GLOBAL offline_mode = OFF")
 		}
+		if n.Log.Closed {
+			v.add("server.log_closed", i, -1, "%s writes no binary log any more", n.Name).see("log_bin is ON, and SHOW MASTER STATUS, or SHOW BINARY LOG STATUS, is empty").remedy(n.Name, v.server(i).Shut())
+		}
 		v.connections(i)
 		v.locks(i)
 	}

@@ -64,7 +64,7 @@ func (v *view) replicaSettings(i int, set func(code, variable, value, want strin
 	if len(v.down[i]) > 0 && n.Log.On && !n.Log.Updates {
 		set("log_replica_updates", "log_"+s.ReplicaVariable("updates"), "OFF", "")
 	}
-	if !n.Log.On {
+	if !n.Log.On && !n.Log.Closed {
 		set("log_bin", "log_bin", "OFF", "")
 	}
 	if !n.Applier.Recovery && s.NeedsRelayRecovery() {

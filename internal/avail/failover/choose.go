@@ -222,6 +222,8 @@ func (ch *chooser) fromOld(uuid string, server uint32) bool {
 func (ch *chooser) settings(c *Candidate, n *topology.Node, no func(code, remedy, format string, args ...any)) {
 	s := mysql.Of(n.Server)
 	switch {
+	case n.Log.Closed:
+		no("no_binlog", "mend what its error log names, and start it again", "it writes no binary log any more, since it could not: nobody could replicate from it")
 	case !n.Log.On:
 		no("no_binlog", "log_bin in its option file, and a restart", "it writes no binary log: nobody could replicate from it")
 	case !n.Log.Updates && len(ch.Group.Members) > 2:

@@ -46,6 +46,7 @@ func Codes() []Code {
 		{"not_receiving", "change, group", "in a switchover the new primary does not receive from the old one; of a group: no member receives from its primary", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},
 		{"events", "change", "in a switchover the new primary could not run the events of the old one", "start it without `event_scheduler = DISABLED`, or name it with `--to`"},
 		{"no_semisync", "change", "in a switchover the new primary has no semi-sync, which the group wants", "`risso group prepare`"},
+		{"log_closed", "change", "in a switchover the primary writes no binary log any more, since it could not: no replica has what it took since", "start it again when what its error log names is mended; then `risso checksum`, and rebuild the replicas that differ"},
 		{"read_only", "change", "in a switchover the primary takes no writes", "`risso group promote GROUP PRIMARY` opens it; `risso serve --failover auto` does so by itself if it came up read-only"},
 		{"replicates", "change", "in a switchover the primary replicates itself", "stop and reset its channel"},
 		{"replication_account", "change, group", "the account by which members replicate is not let in, or may not replicate", "the GRANT that is printed, or another `--replication-user`"},

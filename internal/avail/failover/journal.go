@@ -75,6 +75,8 @@ type Known struct {
 	Lossless bool         `json:"lossless,omitempty"`  // and so that no commit is acknowledged to a client before WaitFor replicas have it, however long it takes
 	WaitFor  int          `json:"wait_for,omitempty"`
 	Unacked  int64        `json:"unacknowledged,omitempty"` // how many commits it has let go on without a replica since it was started
+	// Unlogged is when it was first seen that it writes no binary log any more, though it is to. What it took from then on, until it was started again, is in no log and on no replica.
+	Unlogged time.Time `json:"unlogged,omitzero"`
 	// Covered is, where it is Lossless, what it had executed when a replica was last seen to have all of that, or when it was first seen to be Lossless: what came after that was
 	// acknowledged to nobody before a replica had it. "": not known.
 	Covered string `json:"covered,omitempty"`

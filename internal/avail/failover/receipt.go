@@ -27,6 +27,9 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		if e, known := kept(j, t); !known {
 			r.Verdict, r.Words = PerhapsLost, j.Old+" could not be asked at the end whether it was written to in spite of being read-only"
 			return r
+		} else if why := j.Known.unlogged(); why != "" {
+			r.Verdict, r.Words = PerhapsLost, "it is not known whether transactions are lost: "+why
+			return r
 		} else if !e.Empty() {
 			r.Verdict, r.Lost, r.Behind, r.Count = Lost, e.String(), e.Behind(), e.Count()
 			r.Words = fmt.Sprintf("%s lost: %s took %s though it was read-only, from an account with special privileges", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost))
@@ -142,6 +145,9 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 // of them were asked, and the new primary has all that they received, at least one of those that acknowledged is among them.
 func proven(j *Journal) (Verdict, string) {
 	k := j.Known
+	if why := k.unlogged(); why != "" {
+		return PerhapsLost, "it is not known whether transactions are lost: " + why
+	}
 	since := k.before(j.Began)
 	if !k.Lossless {
 		return NothingToLose, "all that " + j.Old + " had when it was last seen" + since + " is there; what it may have written after that is not known, as " + k.loose()
@@ -159,6 +165,14 @@ func proven(j *Journal) (Verdict, string) {
 	}
 	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: as it was last seen%s, each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",
 		since, j.Old, digits.Counted(max(1, k.WaitFor), "replica"), strings.Join(asked, ", "), j.New)
+}
+
+// unlogged is what a primary took that is in no binary log, in words; "": it logged all for all that is known.
+func (k Known) unlogged() string {
+	if k.Unlogged.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s was seen at %s to write no binary log any more; what it took from then on, until it was started again, is on no other member", k.Name, k.Unlogged.UTC().Format(time.DateTime))
 }
 
 // before is how long before a time it was known, in words.
@@ -187,6 +201,8 @@ func (k Known) needed() int { return max(1, len(k.Acks)-max(1, k.WaitFor)+1) }
 // AtRisk says what a failover could lose beside what is known to be lost; asked are the members that answer.
 func (k Known) AtRisk(asked []string) string {
 	switch {
+	case !k.Unlogged.IsZero():
+		return "it is not known what would be lost: " + k.unlogged()
 	case k.Executed == "":
 		return "what would be lost is not known: nothing is known of the primary"
 	case !k.Lossless:
@@ -308,13 +324,23 @@ func Cleared(r *Receipt, k Known) bool {
 	r.Checked = theOld
 	nothing := fmt.Sprintf("%s came back, and has nothing that %s has not", r.Old, r.New)
 	switch {
-	case r.Verdict == NothingLost, r.Verdict == Lost:
+	case r.Verdict == NothingLost, r.Verdict == Lost, !k.Unlogged.IsZero(): // its GTIDs do not tell what it has
 		r.Words += "; " + nothing
 	case k.Settings["sync_binlog"] == "1" && k.Settings["innodb_flush_log_at_trx_commit"] == "1":
 		r.Verdict, r.Words = NothingLost, "zero acknowledged transactions lost: "+nothing
 	default:
 		r.Verdict, r.Words = NothingToLose, nothing+"; what it lost itself, if its machine crashed, is not known, as it did not write each commit to its disk"
 	}
+	return true
+}
+
+// Unlogged puts into a receipt that the old primary answers, and writes no binary log any more. It reports whether that is something new.
+func Unlogged(r *Receipt, _ Known) bool {
+	if r.Verdict != NothingLost && r.Verdict != NothingToLose {
+		return false
+	}
+	r.Verdict = PerhapsLost
+	r.Words = fmt.Sprintf("it is not known whether transactions are lost: %s writes no binary log any more, and what it took since it could not is on no other member; before that, %s", r.Old, r.Words)
 	return true
 }
 

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -224,8 +225,22 @@ func (f *fencing) round(ctx context.Context) (list, fresh []read.Client, err err
 	return list, fresh, f.kill(ctx, fresh)
 }
 
-// kill ends sessions, many of them over several connections.
+// kill ends sessions. Those that wait for room on a disk are ended when all others are: a MariaDB that cannot begin another binary log then writes none any more, and what
+// waits to be committed behind that is committed, and acknowledged, though no replica gets it.
 func (f *fencing) kill(ctx context.Context, list []read.Client) error {
+	var last, first []read.Client
+	for _, c := range list {
+		if mysql.WaitsForRoom(c.State) {
+			last = append(last, c)
+		} else {
+			first = append(first, c)
+		}
+	}
+	return errors.Join(f.killMany(ctx, first), killAll(ctx, f.control, last))
+}
+
+// killMany ends sessions, many of them over several connections.
+func (f *fencing) killMany(ctx context.Context, list []read.Client) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	share := (len(list) + perKiller) / min(mostKillers, len(list)/perKiller+1)

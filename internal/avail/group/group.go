@@ -56,6 +56,8 @@ type Member struct {
 	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
 	// Replaced says of a FAULTY one that a failover made another one the primary: the transactions that only it has are in the receipt of that.
 	Replaced bool `json:"replaced,omitempty"`
+	// Unlogged says of one that was replaced that it took what is in no binary log: its GTIDs do not tell what only it has. It stays out until a person has looked.
+	Unlogged bool `json:"unlogged,omitempty"`
 	Back     bool `json:"back,omitempty"` // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up
 	// Pointing says that it is being pointed at the primary, or that this was cut off: then it may replicate from there, stopped, and nobody stopped it on purpose.
 	Pointing bool `json:"pointing,omitempty"`
@@ -218,7 +220,7 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
 	}
-	if m.Status, m.Since, m.Fault, m.Back, m.Replaced = to, now, "", false, false; to == Faulty {
+	if m.Status, m.Since, m.Fault, m.Back, m.Replaced, m.Unlogged = to, now, "", false, false, false; to == Faulty {
 		m.Fault = why
 	} else {
 		m.Errant, m.Rebuild = "", nil
@@ -306,7 +308,7 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 		}
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Rebuild, m.Fenced = Primary, now, "", "", false, nil, nil
+	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Unlogged, m.Rebuild, m.Fenced = Primary, now, "", "", false, false, nil, nil
 	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
 }

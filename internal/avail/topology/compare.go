@@ -14,7 +14,9 @@ func (t *Topology) compare() {
 	for i := range t.Links {
 		l := &t.Links[i]
 		if r, s := &t.Nodes[l.Replica], &t.Nodes[l.Source]; r.Seen && s.Seen && l.Channel != nil && r.GTID.ByDomain == s.GTID.ByDomain {
-			l.Missing = missing(s.GTID, r.GTID)
+			if !s.Log.Closed { // what it wrote since has no number
+				l.Missing = missing(s.GTID, r.GTID)
+			}
 		}
 	}
 	rings := t.Rings()
@@ -34,7 +36,7 @@ func (t *Topology) errant(node int, rings [][]int) {
 	var had []string
 	for _, l := range links {
 		s := &t.Nodes[l.Source]
-		if !s.GTID.Again || s.GTID.ByDomain != n.GTID.ByDomain || !s.GTID.ByDomain && !strings.HasPrefix(s.GTID.Mode, "ON") {
+		if s.Log.Closed || !s.GTID.Again || s.GTID.ByDomain != n.GTID.ByDomain || !s.GTID.ByDomain && !strings.HasPrefix(s.GTID.Mode, "ON") {
 			return
 		}
 		had = append(had, s.GTID.Later)

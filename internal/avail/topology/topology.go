@@ -93,6 +93,7 @@ func (w Writes) Open() bool { return !w.ReadOnly && !w.Super && !w.Offline && !w
 // BinaryLog is how a server logs what changes.
 type BinaryLog struct {
 	On       bool   `json:"on"`                                // it writes one
+	Closed   bool   `json:"closed,omitempty"`                  // it is to, and does not since it could not, until it is started again; On is false
 	Updates  bool   `json:"log_replica_updates"`               // it logs what it applies as a replica
 	Format   string `json:"format,omitempty"`                  // ROW, MIXED, STATEMENT
 	Image    string `json:"row_image,omitempty"`               // FULL, MINIMAL, NOBLOB: what of a row is logged

@@ -187,7 +187,7 @@ func fit(g *group.Group, a Asked, holder string, now time.Time) error {
 // "": none. It is pure.
 func Due(g *group.Group, answers func(name string) bool, now time.Time) string {
 	for _, x := range g.Members {
-		if x.Status == group.Faulty && x.Errant != "" && answers(x.Name) && fit(g, Asked{Group: g.Name, Member: x.Name, Due: true}, "", now) == nil {
+		if x.Status == group.Faulty && x.Errant != "" && !x.Unlogged && answers(x.Name) && fit(g, Asked{Group: g.Name, Member: x.Name, Due: true}, "", now) == nil {
 			return x.Name
 		}
 	}

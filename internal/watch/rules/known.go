@@ -25,7 +25,7 @@ func Kinds() []Known {
 		{"commit.semisync", "", server}, {"mdl.blocker", "", server}, {"lock.global", "", server}, {"lock.user", "", server}, {"lock.blocker", "", server},
 		{"redo.pressure", "%", server}, {"trx.long", "s", server}, {"undo.history", "", server}, {"bp.starved", "", server}, {"deadlock.rate", "", server}, {"repl.stopped", "", server},
 		{"repl.lag", "", server}, {"repl.writable", "", server}, {"galera.non_primary", "", server}, {"galera.not_synced", "", server},
-		{"galera.flow_control", "", server}, {"primary.*", "", server}, {"intermediate.*", "", server}, {"server.no_access", "", server}, {"server.offline", "", server}, {"server.no_room", "", server},
+		{"galera.flow_control", "", server}, {"primary.*", "", server}, {"intermediate.*", "", server}, {"server.no_access", "", server}, {"server.offline", "", server}, {"server.log_closed", "", server}, {"server.no_room", "", server},
 		{"repl.frozen", "", server}, {"repl.split_brain", "", server}, {"repl.errant_gtid", "", server}, {"repl.purged", "", server}, {"repl.delayed", "", server}, {"repl.config", "", server},
 		{"repl.filter", "", server}, {"repl.flavour", "", server}, {"repl.gtid_modes", "", server}, {"repl.position", "", server}, {"repl.tls", "", server}, {"repl.version", "", server},
 		{"repl.version_gap", "", server}, {"ring.*", "", server}, {"group.*", "", server}, {"semisync.*", "", server}, {"topology.*", "", server}, {"failover.*", "", server}, {"host.throttled", "%", server}, {"mem.overcommit", "%", server}, {"observer.blind", "", server}, {"observer.disk", "%", ""}, {"observer.lost", "", ""}, {"observer.silent", "s", ""}, {"observer.state", "", ""}, {"observer.controller", "", ""}, {"observer.late", "", ""}, {"host.cpu", "", host},

@@ -68,7 +68,7 @@ var remediesTried = map[string]string{
 }
 
 // fromTopology are findings that package avail/diagnose has; avail/topology/look/diagnose_test.go makes them true and tries what they say.
-var fromTopology = []string{"server.no_access", "server.offline", "server.no_room", "repl.frozen", "repl.split_brain", "repl.errant_gtid", "repl.purged", "repl.delayed", "repl.config", "repl.filter", "repl.flavour",
+var fromTopology = []string{"server.no_access", "server.offline", "server.log_closed", "server.no_room", "repl.frozen", "repl.split_brain", "repl.errant_gtid", "repl.purged", "repl.delayed", "repl.config", "repl.filter", "repl.flavour",
 	"repl.gtid_modes", "repl.position", "repl.tls", "repl.version", "repl.version_gap"}
 
 // TestRemediesAreTried: each finding of the README stands in the table, and each test of the table is there.

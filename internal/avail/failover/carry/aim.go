@@ -93,7 +93,7 @@ func Returned(g *group.Group, member string, now time.Time) error {
 		return fmt.Errorf("%w: %s is not FAULTY any more", ErrSurprise, member)
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back, m.Rebuild = group.Spare, now, "", "", false, true, nil
+	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Unlogged, m.Back, m.Rebuild = group.Spare, now, "", "", false, false, true, nil
 	return nil
 }
 

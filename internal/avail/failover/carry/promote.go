@@ -151,6 +151,10 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 		if err := g.Promoted(r.j.New, old, why, r.j.Epoch, now); err != nil {
 			return err
 		}
+		if i := g.Find(r.j.Old); i >= 0 && old == group.Faulty && !r.j.Known.Unlogged.IsZero() {
+			g.Members[i].Unlogged = true
+			g.KeepOut(r.j.Old, isUnlogged, now)
+		}
 		for _, o := range r.j.Out {
 			g.KeepOut(o.Name, "it cannot replicate from "+r.j.New+": "+o.Why, now)
 		}

@@ -59,6 +59,9 @@ func KnownOf(g *group.Group, t *topology.Topology, name string) failover.Known {
 		k.Executed = n.GTID.State
 	}
 	k.Lossless = k.SemiSync && n.SemiSync.Point == "AFTER_SYNC" && n.SemiSync.WaitNobody && n.SemiSync.Timeout >= time.Hour
+	if n.Log.Closed {
+		k.Unlogged, k.Lossless = k.At, false
+	}
 	k.Unacked = n.SemiSync.Unacknowledged
 	for j := range t.Nodes {
 		if m := &t.Nodes[j]; j != i && (m.SemiSync.ReplicaActive || !m.Seen) {
@@ -163,6 +166,8 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned, closed
 	old := &t.Nodes[t.Find(p.Old)]
 	if len(old.Channels) > 0 {
 		add("replicates", unchained(g, old), "%s, the primary, replicates itself from %s", p.Old, old.Channels[0].Source)
+	} else if old.Log.Closed {
+		add("log_closed", "start it again; then compare its replicas with it (risso checksum), and rebuild those that differ", "%s, the primary, writes no binary log any more: no replica has what it took since", p.Old)
 	} else if closed != nil {
 		add("read_only", closed.Remedy, "%s, the primary, takes no writes: %s", p.Old, closed.Why)
 	}
@@ -245,7 +250,11 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 			return err
 		}
 		j.Kind, j.Old, j.New, j.Out = failover.Switchover, p.Old, p.Choice.Winner, p.Choice.Out
-		j.Before, j.Known, j.Events = before(p.topology), KnownOf(r.g, p.topology, p.Old), p.Events
+		was, err := r.Room.Known(ctx, r.g.Name)
+		if err != nil {
+			return err
+		}
+		j.Before, j.Known, j.Events = before(p.topology), KnownOf(r.g, p.topology, p.Old).After(was), p.Events
 		return nil
 	}, func(ctx context.Context, r *run) error {
 		r.cautions(p.Choice)

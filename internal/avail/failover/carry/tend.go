@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,7 +203,9 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 		return nil
 	case older != "" && !follows:
 		return one("older")
-	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "":
+	case m.Replaced && n.Log.Closed && !m.Unlogged:
+		return one("unlogged")
+	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "" && !m.Unlogged:
 		return one("rejoin")
 	case m.Status == group.Faulty:
 		return nil
@@ -281,6 +284,9 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 			return text, err
 		}
 		return text, errors.Join(err, r.amend(ctx, ch))
+	case "unlogged":
+		err := set(func(m *group.Member) { m.Unlogged, m.Fault = true, cmp.Or(m.Fault, "it was replaced")+"; "+isUnlogged })
+		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, isUnlogged), errors.Join(err, r.receipts(ctx, ch.member, failover.Unlogged))
 	case "older":
 		why := "it cannot replicate from the primary: " + mysql.Of(ch.node.Server).CannotFollow(mysql.Of(ch.primary.Server))
 		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, why), r.keepOut(ctx, ch.member, why, now)
@@ -293,7 +299,7 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 			m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
 		})
 		if replaced {
-			err = errors.Join(err, r.cleared(ctx, ch.member))
+			err = errors.Join(err, r.receipts(ctx, ch.member, failover.Cleared))
 		}
 		return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
 	case "follow":
@@ -375,15 +381,18 @@ func Shows(g *group.Group, member string) string {
 	return "risso gtid errant, with --dsn of " + member + " and --source of the primary,"
 }
 
-// cleared completes the receipt of the failover that replaced a member, which has nothing of its own.
-func (r *run) cleared(ctx context.Context, member string) error {
+// isUnlogged is why a member stays out of which the GTIDs do not tell what it has.
+const isUnlogged = "it wrote no binary log any more: what it took since then only its tables have"
+
+// receipts amends the receipt of the failover that replaced a member.
+func (r *run) receipts(ctx context.Context, member string, amend func(*failover.Receipt, failover.Known) bool) error {
 	list, err := r.Room.Journals(ctx, r.g.Name)
 	if err != nil {
 		return err
 	}
 	for _, j := range slices.Backward(list) {
 		if j.Old == member && j.Kind == failover.Failover && j.Receipt != nil {
-			return r.Room.Amend(ctx, j, func(rec *failover.Receipt) bool { return failover.Cleared(rec, j.Known) })
+			return r.Room.Amend(ctx, j, func(rec *failover.Receipt) bool { return amend(rec, j.Known) })
 		}
 	}
 	return nil

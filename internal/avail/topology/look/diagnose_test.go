@@ -147,6 +147,9 @@ func TestDiagnoses(t *testing.T) {
 			s.do(0, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT) ENGINE=InnoDB", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)")
 			s.settled()
 			s.writersDiagnosed()
+			if spec == "mariadb" { // a MySQL ends, unless it is set otherwise
+				s.closedLogDiagnosed()
+			}
 			if spec != "mysql-5.7" { // which takes no second channel with its default repositories
 				s.leftOverDiagnosed()
 			}
@@ -574,4 +577,38 @@ func (s *servers) keptDiagnosed() {
 	for statement := range strings.SplitSeq(after, "; ") {
 		s.do(2, statement)
 	}
+}
+
+// closedLogDiagnosed: a primary that writes no binary log any more is told so, and nothing that its GTIDs would tell. What it says lets it take no writes; a restart ends it.
+func (s *servers) closedLogDiagnosed() {
+	s.t.Helper()
+	mend := sandboxtest.CloseLog(s.t, s.box.Nodes[0])
+	s.do(0, "INSERT INTO shop.orders VALUES (1000, 1)")
+	d := s.holds("server.log_closed", 0)
+	for _, other := range s.diagnosed() {
+		if slices.Contains([]string{"repl.errant_gtid", "repl.split_brain", "primary.several"}, other.Code) {
+			s.t.Errorf("beside a primary that logs nothing any more: %+v", other)
+		}
+	}
+	if top := s.discover(0); slices.ContainsFunc(top.Links, func(l topology.Link) bool { return s.conns[0].Server.MariaDB() && l.Missing != nil }) {
+		s.t.Error("it is said how much replicas lack of a primary that logs nothing any more")
+	}
+	s.run(d)
+	if rows, err := s.conns[0].Maps(s.t.Context(), "SELECT @@GLOBAL.read_only AS r"); err != nil || rows[0]["r"] != "1" {
+		s.t.Errorf("after %s: read_only is %v, %v", d.Statements, rows, err)
+	}
+	mend()
+	n := s.box.Nodes[0]
+	err := n.Stop(s.t.Context())
+	if err == nil {
+		err = n.Start(s.t.Context())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.conns[0] = sandboxtest.Connect(s.t, n)
+	s.over("server.log_closed", 0)
+	s.unlogged(0, "DELETE FROM shop.orders WHERE id = 1000")
+	s.do(0, "SET GLOBAL read_only = OFF")
+	s.settled()
 }

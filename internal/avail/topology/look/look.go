@@ -361,6 +361,9 @@ func (r *reader) log(ctx context.Context) error {
 		}
 		return err
 	}
+	if len(rows) == 0 { // Source: MariaDB and MySQL, sql/log.cc and sql/binlog.cc: "Turning logging off for the whole duration of the server process"
+		r.f.Log.On, r.f.Log.Closed = false, true
+	}
 	for _, row := range rows {
 		r.f.Log.File = row["File"]
 		r.f.Log.Pos, _ = strconv.ParseInt(row["Position"], 10, 64)
