@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -85,11 +86,23 @@ func (t template) foundCluster(ctx context.Context, work, data string) error {
 		return err
 	}
 	watchErr := awaitLog(ctx, log, cmd.Process.Pid, "Synchronized with group")
-	// A clean shutdown writes the position to its file.
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && watchErr == nil {
-		watchErr = err
-	}
-	if err := cmd.Wait(); err != nil || watchErr != nil {
+	// A clean shutdown writes the position to its file. One that has only just begun to serve may not hear that it is to end.
+	ended := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it fails once it has ended
+			select {
+			case <-ended:
+				return
+			case <-time.After(5 * time.Second):
+			}
+		}
+	})
+	err = cmd.Wait()
+	close(ended)
+	asking.Wait()
+	if err != nil || watchErr != nil {
 		b, _ := os.ReadFile(log) // the reason, if there is one
 		return fmt.Errorf("%w: %s", errors.Join(watchErr, err), lastErrors(string(b)))
 	}

@@ -15,6 +15,6 @@ done < <(comm -23 <(git ls-files 'internal/*/*_test.go' | xargs -n 1 dirname | s
 # Of the others, those that take longest, which begin first.
 # shellcheck disable=SC2034 # read by script/test
 longest=(
-  ./internal/watch/live ./internal/face/cli/... ./internal/data/load ./internal/explain/history ./internal/explain/digest ./internal/data/dump
+  ./internal/face/cli ./internal/watch/live ./internal/data/load ./internal/avail/failover/carry ./internal/face/cli/... ./internal/explain/history ./internal/explain/digest ./internal/data/dump
   ./internal/data/checksum ./internal/data/... ./internal/explain/... ./internal/serve/... ./internal/mysql/... ./internal/sandbox
 )

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -20,7 +21,7 @@ func Target(t testing.TB, n *sandbox.Node) mysql.Target {
 // Connect opens a session as a server's root, which ends with the test.
 func Connect(t testing.TB, n *sandbox.Node) *mysql.Conn {
 	t.Helper()
-	c, err := mysql.Connect(t.Context(), Target(t, n), nil)
+	c, err := mysql.Connect(t.Context(), Target(t, n).WithPatience(time.Minute), nil) // a machine that runs many tests may let it wait
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestMoment(t *testing.T) {
 		n, err := third.Text(t.Context(), "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS'")
 		return err == nil && n != "0"
 	}, "a session that waits")
-	for _, c := range []struct{ look, want string }{{"1500ms", "KILL"}, {"0", ""}} {
+	for _, c := range []struct{ look, want string }{{"4s", "KILL"}, {"0", ""}} {
 		var out, errs bytes.Buffer
 		cmd := New(screen.Streams{Out: &out, Err: &errs})
 		cmd.SetArgs([]string{"lock.blocker", "--dsn", node.DSN, "--look", c.look, "--output", "json"})
