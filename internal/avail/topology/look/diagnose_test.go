@@ -556,6 +556,7 @@ func (s *servers) lossDiagnosed() {
 		s.t.Fatal(err)
 	}
 	s.over("primary.dead_with_replicas", 0)
+	s.replica(2, "START", "") // as it says: a MySQL gives up after so many tries
 	s.over("repl.stopped:cannot_connect", 2)
 }
 
