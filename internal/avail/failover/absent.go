@@ -67,13 +67,13 @@ func (k Known) Absent(here map[string]string, away []string) (names []string, wo
 // After completes what is known of a primary by what was known of it before.
 func (k Known) After(was Known) Known {
 	k.Covered = k.Executed
-	if same := was.UUID == k.UUID && was.ServerID == k.ServerID && was.Name == k.Name; same && !was.Unlogged.IsZero() {
-		if !k.Unlogged.IsZero() { // it tells no more what it has
+	if was.UUID == k.UUID && was.ServerID == k.ServerID && was.Name == k.Name {
+		if !k.Unlogged.IsZero() && k.Executed == "" { // a MariaDB does not tell any more what it has
 			k.Executed, k.Covered = was.Executed, was.Covered
 		}
-		k.Unlogged = was.Unlogged
-	} else if same && !k.Unlogged.IsZero() {
-		k.Executed, k.Covered = was.Executed, was.Covered
+		if !was.Unlogged.IsZero() { // starting it again does not bring to its replicas what it took meanwhile
+			k.Unlogged = was.Unlogged
+		}
 	}
 	if !k.Lossless || !was.Lossless || was.Covered == "" || was.UUID != k.UUID || was.ServerID != k.ServerID || was.Unacked != k.Unacked {
 		return k
