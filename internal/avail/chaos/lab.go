@@ -293,6 +293,12 @@ func (l *Lab) Tend(ctx context.Context) (rebuilt []string, err error) {
 		out := 0
 		for _, m := range g.Members {
 			switch {
+			case m.Status == group.Faulty && m.Unlogged: // a person decides: all that it took without a replica was promised to nobody, or is in the ledger
+				if _, err := l.risso(ctx, "group", "rebuild", l.Group, m.Name, "--yes"); err != nil {
+					return rebuilt, err
+				}
+				waited[m.Name] = true
+				out++
 			case m.Status == group.Faulty && m.Errant != "": // one that is FAULTY otherwise is on its way back
 				if m.Rebuild != nil && m.Rebuild.Tries > 0 {
 					return rebuilt, fmt.Errorf("%s: %s", m.Name, m.Rebuild.Words(time.Now()))

@@ -280,6 +280,7 @@ func settings() []scenario {
 	on := func(n int, set func(*topology.Node)) func(top) { return func(t top) { set(&t.Nodes[n]) } }
 	format := func(n *topology.Node) { n.Log.Format = "STATEMENT" }
 	flush := func(n *topology.Node) { n.Durable.FlushRedo = "2" }
+	ignore := func(n *topology.Node) { n.Durable.LogError = "IGNORE_ERROR" }
 	sync := func(n *topology.Node) { n.Durable.SyncLog = "0" }
 	off := func(n *topology.Node) { n.GTID.Mode = "OFF" }
 	strict := func(n *topology.Node) { n.GTID.Strict = false }
@@ -310,6 +311,7 @@ func settings() []scenario {
 		{code: "repl.config:gtid_strict_mode", is: func(t top) { maria(t); on(1, strict)(t) }, near: on(1, strict)},
 		{code: "repl.config:relay_log_recovery", is: on(1, recovery), near: func(t top) { maria(t); on(1, recovery)(t) }},
 		{code: "repl.config:sync_binlog", is: on(0, sync), near: on(1, sync)},
+		{code: "repl.config:binlog_error_action", is: on(0, ignore), near: on(1, ignore)},
 		{code: "repl.config:innodb_flush_log_at_trx_commit", is: on(0, flush), near: on(1, flush)},
 		{code: "repl.config:skip_errors", is: on(1, func(n *topology.Node) { n.Applier.SkipErr = "1062" }), near: on(0, func(n *topology.Node) { n.Applier.SkipErr = "1062" })},
 		{code: "repl.config:exec_mode", is: on(1, func(n *topology.Node) { n.Applier.ExecMode = "IDEMPOTENT" }), near: on(0, func(n *topology.Node) { n.Applier.ExecMode = "IDEMPOTENT" })},

@@ -42,6 +42,9 @@ func (v *view) settings() {
 			if d := n.Durable; d.FlushRedo != "" && d.FlushRedo != "1" {
 				set("innodb_flush_log_at_trx_commit", "innodb_flush_log_at_trx_commit", d.FlushRedo, "1")
 			}
+			if d := n.Durable; d.LogError == "IGNORE_ERROR" {
+				set("binlog_error_action", "binlog_error_action", d.LogError, "ABORT_SERVER")
+			}
 			if strings.HasPrefix(n.GTID.Mode, "OFF") {
 				set("gtid_mode", "gtid_mode", n.GTID.Mode, "")
 			}

@@ -194,6 +194,14 @@ func (j *judge) usual() string {
 	return ""
 }
 
+// logsNothing says that a server writes no binary log.
+func logsNothing(n *topology.Node) string {
+	if n.Log.Closed {
+		return n.Name + " writes no binary log any more, until it is started again"
+	}
+	return n.Name + " writes no binary log (log_bin)"
+}
+
 // kind looks at what the new source writes, and whether the replica understands it.
 func (j *judge) kind() {
 	b, r := j.below, j.replica
@@ -201,7 +209,7 @@ func (j *judge) kind() {
 		j.v.refuse("version", "", "%s", why)
 	}
 	if !b.Log.On {
-		j.v.refuse("no_log", "", "%s writes no binary log (log_bin)", b.Name)
+		j.v.refuse("no_log", "", "%s", logsNothing(b))
 	} else if !b.Log.Updates && len(b.Channels) > 0 {
 		j.v.refuse("no_updates", "", "%s does not write into its binary log what it replicates (log_replica_updates)", b.Name)
 	}

@@ -73,6 +73,9 @@ func JudgeRebuild(q RebuildQuestion) RebuildVerdict {
 	out := RebuildVerdict{}
 	if j.source(q.Left) {
 		j.followed()
+		if j.replica.Log.Closed { // RESET MASTER fails, when nothing is left of what it had
+			j.v.refuse("log_closed", "mend what its error log names, and start it again", "%s writes no binary log any more, which has to begin anew", j.replica.Name)
+		}
 		if q.Donor >= 0 {
 			j.donor(q.Donor)
 		}
@@ -148,7 +151,7 @@ func (j *judge) donor(donor int) {
 		return
 	}
 	if !d.Log.On {
-		j.v.refuse("no_log", "", "%s writes no binary log (log_bin): the place of its copy in it is not known", d.Name)
+		j.v.refuse("no_log", "", "%s: the place of its copy in it is not known", logsNothing(d))
 	}
 	if donor == j.Below {
 		return

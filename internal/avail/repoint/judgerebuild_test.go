@@ -29,6 +29,7 @@ func TestJudgeRebuild(t *testing.T) {
 		}, "not_told"},
 		{"a primary", a, func(q *RebuildQuestion) { q.Replica, q.Donor = a, b }, "no_channel"},
 		{"its source is not seen", b, func(q *RebuildQuestion) { q.Topology.Nodes[a].Seen = false }, "source_not_seen"},
+		{"its log is closed", a, func(q *RebuildQuestion) { q.Topology.Nodes[c].Log.On, q.Topology.Nodes[c].Log.Closed = false, true }, "log_closed"},
 		{"it has replicas", a, func(q *RebuildQuestion) { q.Topology.Links[0].Source = c }, "has_replicas"},
 		{"from itself", c, func(*RebuildQuestion) {}, "not_seen"},
 		{"from an errant one", b, func(q *RebuildQuestion) { q.Topology.Nodes[b].GTID.Executed += "," + uuid1 + ":1" }, "donor_errant"},

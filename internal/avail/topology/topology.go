@@ -243,6 +243,7 @@ type Connections struct {
 type Durable struct {
 	SyncLog   string `json:"sync_binlog,omitempty"`             // after how many commits the binary log is flushed; 0: when the system likes
 	FlushRedo string `json:"flush_log_at_trx_commit,omitempty"` // 1: InnoDB's log is flushed at each commit
+	LogError  string `json:"binlog_error_action,omitempty"`     // what a MySQL does that cannot write its binary log: ABORT_SERVER, or IGNORE_ERROR
 }
 
 // Numbers is which AUTO_INCREMENT numbers a server gives: Offset, and from there on each Step.

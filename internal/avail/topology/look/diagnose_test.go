@@ -217,6 +217,10 @@ func (s *servers) settingsDiagnosed() {
 	}{{"sync_binlog", 0}, {"innodb_flush_log_at_trx_commit", 0}, {"binlog_format", 0}, {"exec_mode", 1}, {"binlog_row_image", 1}, {"binlog_checksum", 1}} {
 		s.remedied("repl.config:"+c.code, c.node)
 	}
+	if !server.MariaDB() {
+		s.do(0, "SET GLOBAL binlog_error_action = IGNORE_ERROR")
+		s.remedied("repl.config:binlog_error_action", 0)
+	}
 	if server.GTIDsByDomain() {
 		s.do(1, "SET GLOBAL gtid_strict_mode = OFF")
 		s.remedied("repl.config:gtid_strict_mode", 1)

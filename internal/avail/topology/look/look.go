@@ -205,7 +205,7 @@ var settings = []string{"server_uuid", "server_id", "report_host", "report_port"
 	"rpl_semi_sync_source_wait_for_replica_count", "rpl_semi_sync_master_wait_no_slave", "rpl_semi_sync_source_wait_no_replica",
 	"slave_parallel_workers", "replica_parallel_workers", "slave_parallel_threads", "slave_parallel_type", "replica_parallel_type", "slave_parallel_mode",
 	"slave_preserve_commit_order", "replica_preserve_commit_order", "relay_log_recovery", "slave_skip_errors", "replica_skip_errors", "slave_exec_mode", "replica_exec_mode",
-	"max_connections", "sync_binlog", "auto_increment_increment", "auto_increment_offset", "innodb_flush_log_at_trx_commit", "wsrep_on", "wsrep_cluster_name", "group_replication_group_name", "group_replication_single_primary_mode"}
+	"max_connections", "sync_binlog", "binlog_error_action", "auto_increment_increment", "auto_increment_offset", "innodb_flush_log_at_trx_commit", "wsrep_on", "wsrep_cluster_name", "group_replication_group_name", "group_replication_single_primary_mode"}
 
 // alike are settings in which a server that takes the place of another one is to be like it.
 var alike = []string{"sql_mode", "lower_case_table_names", "max_allowed_packet", "time_zone", "system_time_zone", "character_set_server", "collation_server", "event_scheduler",
@@ -254,7 +254,7 @@ func (r *reader) settings(ctx context.Context) error {
 		Ordered: on("slave_preserve_commit_order"), Recovery: on("relay_log_recovery"), SkipErr: strings.TrimPrefix(r.vars["slave_skip_errors"], "OFF"), ExecMode: r.vars["slave_exec_mode"]}
 	f.Connections.Most = int(r.number("max_connections"))
 	f.Numbers = topology.Numbers{Step: int(r.number("auto_increment_increment")), Offset: int(r.number("auto_increment_offset"))}
-	f.Durable = topology.Durable{SyncLog: r.vars["sync_binlog"], FlushRedo: r.vars["innodb_flush_log_at_trx_commit"]}
+	f.Durable = topology.Durable{SyncLog: r.vars["sync_binlog"], FlushRedo: r.vars["innodb_flush_log_at_trx_commit"], LogError: r.vars["binlog_error_action"]}
 	return nil
 }
 
