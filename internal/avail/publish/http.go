@@ -161,8 +161,10 @@ func (d *Desk) answer(r *http.Request, extend func(time.Duration)) (said, error)
 	if err != nil {
 		return said{}, &problem{http.StatusBadRequest, "the address, behind the ?, cannot be read"}
 	}
-	if err := known(q); err != nil {
-		return said{}, err
+	if r.URL.Path != pathView { // programs of another version ask for that
+		if err := known(q); err != nil {
+			return said{}, err
+		}
 	}
 	name := q.Get("group")
 	path, of := r.URL.Path, ""
@@ -199,8 +201,8 @@ func (d *Desk) answer(r *http.Request, extend func(time.Duration)) (said, error)
 // known refuses what is not asked for by that name: without max_lag, written another way, a replica that is late would do.
 func known(q url.Values) error {
 	for name := range q {
-		if !slices.Contains([]string{"group", "format", "max_lag", "max-lag", "settle", "wait"}, name) {
-			return &problem{http.StatusBadRequest, "?" + name + " means nothing here: group, format, max_lag, settle and wait do"}
+		if !slices.Contains([]string{"group", "format", "max_lag", "max-lag", "settle"}, name) {
+			return &problem{http.StatusBadRequest, "?" + name + " means nothing here: group, format, max_lag and settle do"}
 		}
 	}
 	return nil

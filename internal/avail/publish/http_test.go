@@ -92,6 +92,7 @@ func TestDesk(t *testing.T) {
 		{"GET", "/replicas?group=shop&max_lag=1", 503, "at most 1s behind"},
 		{"GET", "/replicas?group=shop&max_lag=soon", 400, "write it as 5s"},
 		{"GET", "/replicas?group=shop&maxlag=5s", 400, "max_lag"},
+		{"GET", "/api/view?group=shop&seen=7", 200, ""},
 		{"GET", "/replicas?group=none", 503, "no replica of none"},
 		{"GET", "/replicas?group=old", 503, "too long"},
 		{"GET", "/primary/db1?group=shop", 200, "db1 is the primary of shop, epoch 7."},

@@ -45,7 +45,7 @@ type told struct {
 func (c Controller) ask(ctx context.Context, client *http.Client, name string, seen *string) (*group.View, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, viewLimit)
 	defer cancel()
-	q := url.Values{"group": {name}, "wait": {viewWait.String()}, "seen": {*seen}}
+	q := url.Values{"group": {name}, "wait": {viewWait.String()}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(c.URL, "/")+"/api/view?"+q.Encode(), nil)
 	if err != nil {
 		return nil, 0, err
