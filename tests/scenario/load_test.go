@@ -226,8 +226,8 @@ func TestRissoStoodStill(t *testing.T) {
 	now := time.Now().Unix()
 	for _, kind := range []string{"cpu", "io", "memory"} {
 		for _, p := range r.steps(t, `max(rate(node_pressure_`+kind+`_waiting_seconds_total[2s]))`, now-60, now) {
-			if p.v > 1.6 { // half a second is as late as a reading gets without the second after having it
-				t.Errorf("at %d something waited for %s for %.0f %% of the time, want p.v at most 1.6", p.t, kind, p.v*100)
+			if p.v > 2.2 { // on a machine that is always busy a reading may come most of a second late; 6.5 s in one would be more than 3
+				t.Errorf("at %d something waited for %s for %.0f %% of the time, want p.v at most 2.2", p.t, kind, p.v*100)
 			}
 		}
 	}

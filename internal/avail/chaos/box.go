@@ -301,12 +301,9 @@ func (b *Box) Heal(ctx context.Context, f Fault, target string) (damage string, 
 
 // logAgain starts a MariaDB anew that writes no binary log any more, as it could not, as a person does.
 func (b *Box) logAgain(ctx context.Context, n *sandbox.Node) error {
-	if n.Program.Family != sandbox.FamilyMariaDB {
-		return nil
-	}
 	r, err := n.Query(ctx, "SHOW MASTER STATUS")
 	if err != nil || len(r[0].Rows) > 0 {
-		return nil // it does not run, and is started
+		return nil // it does not run, and is started; or is a newer MySQL, which ended
 	}
 	if err := n.Stop(ctx); err != nil {
 		return err
