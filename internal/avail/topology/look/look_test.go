@@ -321,6 +321,7 @@ func TestOdd(t *testing.T) {
 					s.do(0, c.admit)
 					if again := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}}); !again.Nodes[0].Seen {
 						t.Errorf("after %s: got %+v", c.admit, again.Nodes[0].Unseen)
+						s.tellNobody()
 					}
 				}
 				s.do(0, "DROP USER nobody@'%'")
@@ -390,6 +391,16 @@ func (s *servers) listsNoReplicas(target mysql.Target) {
 	}
 	if d := missing(); d != nil {
 		s.t.Errorf("after that was granted: got %+v", d)
+		s.tellNobody()
+	}
+}
+
+// tellNobody logs what the server itself says of the account that may nothing, and which server that is.
+func (s *servers) tellNobody() {
+	s.t.Helper()
+	for _, question := range []string{"SHOW GRANTS FOR nobody@'%'", "SHOW CREATE USER nobody@'%'", "SELECT @@port, @@server_id, NOW(6)"} {
+		rows, err := s.conns[0].Maps(s.t.Context(), question)
+		s.t.Logf("%s: %v, %v", question, rows, err)
 	}
 }
 
