@@ -319,10 +319,10 @@ func TestOdd(t *testing.T) {
 						t.Errorf("after %s: got %+v", c.refuse, found)
 					}
 					s.do(0, c.admit)
-					if again := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}}); !again.Nodes[0].Seen {
-						t.Errorf("after %s: got %+v", c.admit, again.Nodes[0].Unseen)
-						s.tellNobody()
-					}
+					await.Until(t, func() bool { // replicas, which it finds again, hear of it later
+						again := look.Search([]mysql.Target{target}).Discover(t.Context(), []topology.Start{{Address: target.Address()}})
+						return again.Nodes[0].Seen
+					}, "the account to be let in again after %s", c.admit)
 				}
 				s.do(0, "DROP USER nobody@'%'")
 			})
@@ -389,19 +389,7 @@ func (s *servers) listsNoReplicas(target mysql.Target) {
 			s.do(0, "GRANT "+grant)
 		}
 	}
-	if d := missing(); d != nil {
-		s.t.Errorf("after that was granted: got %+v", d)
-		s.tellNobody()
-	}
-}
-
-// tellNobody logs what the server itself says of the account that may nothing, and which server that is.
-func (s *servers) tellNobody() {
-	s.t.Helper()
-	for _, question := range []string{"SHOW GRANTS FOR nobody@'%'", "SHOW CREATE USER nobody@'%'", "SELECT @@port, @@server_id, NOW(6)"} {
-		rows, err := s.conns[0].Maps(s.t.Context(), question)
-		s.t.Logf("%s: %v, %v", question, rows, err)
-	}
+	await.Until(s.t, func() bool { d = missing(); return d == nil }, "that nothing is missing after that was granted, also on the replicas, where it comes later: got %+v", &d)
 }
 
 // TestGalera: three members are found from any, in a box; one that is gone is no member.
