@@ -1,6 +1,7 @@
 package channels
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -23,5 +24,5 @@ func StartDrops(server mysql.Server, ch fleet.Channel) (advice string) {
 	if ch.Unapplied == 0 || !server.StartDrops(ch) {
 		return ""
 	}
-	return "; START throws away what it received and did not apply, and fetches it again: make sure that " + ch.Source + " still has it"
+	return "; START throws away what it received and did not apply, and fetches it again: make sure that " + cmp.Or(ch.Source, "its source") + " still has it"
 }
