@@ -98,6 +98,10 @@ func (s Server) TimesTransactions() bool { return s.atLeast(80001) && s.Performa
 // others are uuid:number, and a set has each of them.
 func (s Server) GTIDsByDomain() bool { return s.MariaDB() }
 
+// CountsUnwritten reports whether a transaction has its GTID, and counts as executed, before it is written to the binary log, also where that then fails. MySQL adds it to gtid_executed
+// afterwards.
+func (s Server) CountsUnwritten() bool { return s.MariaDB() }
+
 // SetGTIDs are the statements that make a server record that it has all transactions of a set: after a restore it can
 // then follow the server that the backup is of. MySQL before 8.0 takes a set only if it has none of its own, so what it
 // wrote is forgotten first. So it is on MariaDB, which with gtid_strict_mode refuses a position after its own transactions in the

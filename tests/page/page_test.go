@@ -80,10 +80,11 @@ func playwright(ctx context.Context, t *testing.T, specs []string, env ...string
 	cmd.Dir = "../../ui"
 	cmd.Env = append(append(os.Environ(), "CI=1"), env...)
 	out, err := cmd.CombinedOutput()
-	t.Log(string(out))
 	if err != nil {
-		t.Errorf("the page's tests failed: %v", err)
+		said := regexp.MustCompile(`(?m)^ +\d+\) .*|^ +(Test timeout|\w*Error:|Locator:|Expected|Received).*`).FindAllString(string(out), 8)
+		t.Errorf("the page's tests failed: %v: %s", err, strings.Join(strings.Fields(strings.Join(said, "; ")), " "))
 	}
+	t.Log(string(out))
 	if !regexp.MustCompile(`\d+ passed`).Match(out) {
 		t.Error("no test of the page ran")
 	}

@@ -105,7 +105,7 @@ func TestFewConnections(t *testing.T) {
 				}
 				return told(s.Why, s.Remedy) || s.Working && told(s.Activity.Why, s.Activity.Remedy)
 			})
-			for _, cut := range []func(){func() { cutSessions(t, n, "USER = '"+user+"'") }, func() { p.hangUp(1500 * time.Millisecond) }} {
+			for _, cut := range []func(){func() { cutSessions(t, n, "USER = '"+user+"'") }, func() { p.hangUp(700 * time.Millisecond) }} {
 				cut()
 				r.awaitTicks(t, "db", 2)
 			}

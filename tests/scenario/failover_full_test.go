@@ -17,102 +17,156 @@ import (
 // TestFullPrimary: commits of a primary wait for room for its binary log, while it answers as if all were well. Another one takes over with all that was acknowledged; the old one
 // is closed, and replicates once there is room.
 func TestFullPrimary(t *testing.T) {
-	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
-		q := newSquad(t, sandbox.Options{Servers: []string{kind}, SemiSync: true, Settings: []string{"max_binlog_size=1048576"}}, "--semi-sync")
-		first := q.box.Nodes[0]
-		dir := q.smallBinlog(first, "16m")
-		q.whole()
-		s := serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements")
-		q.stays(first)
+	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) { fullPrimary(t, kind, true) })
+}
 
-		execSQL(t, first, "CREATE TABLE app.large (v LONGTEXT)")
-		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		db := q.app(first)
-		for range 3 {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					if _, err := db.ExecContext(ctx, "INSERT INTO large VALUES (REPEAT('x', 100000))"); err != nil {
-						return
-					}
-					if err := q.write(db, patience); err != nil {
-						return
-					}
-				}
-			})
-		}
-		t.Cleanup(func() {
-			if data, err := os.ReadFile(first.ErrorLog); t.Failed() && err == nil {
-				t.Logf("the last that %s said: %s", first.Name, data[max(0, len(data)-4000):])
-			}
-		})
-		began := time.Now()
-		var p *sandbox.Node
-		await(t, "another primary", func() bool { _, p = q.members(); return p != first && q.open(p) })
-		t.Logf("another primary %s after the first write", time.Since(began).Round(100*time.Millisecond))
-		cancel()
-		all.Wait()
-		if q.heard(s, "its disk is full") == 0 {
-			t.Error("no event says that the disk is full")
-		}
-		q.complete(q.others(first)...)
-		if kind == "mariadb" {
-			await(t, "the old primary takes no writes", func() bool { return !q.open(first) })
-		}
-		// Whoever was to begin another binary log as it was ended left the server without one, which then is told.
-		closed := kind == "mariadb" && len(execSQL(t, first, "SHOW MASTER STATUS")[0].Rows) == 0
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+// TestFullPrimaryWaitsForNobody: so it is where commits do not wait for replicas. A MariaDB counts what it cannot write then, which is not called lost: its binary logs tell.
+func TestFullPrimaryWaitsForNobody(t *testing.T) {
+	eachKind(t, []string{"mariadb"}, func(t *testing.T, kind string) { fullPrimary(t, kind, false) })
+}
+
+func fullPrimary(t *testing.T, kind string, semiSync bool) {
+	t.Helper()
+	q := newSquad(t, sandbox.Options{Servers: []string{kind}, SemiSync: true, Settings: []string{"max_binlog_size=1048576"}}, "--semi-sync")
+	first := q.box.Nodes[0]
+	dir := q.smallBinlog(first, "16m")
+	if semiSync { // which the restart forgot
+		if err := first.WaitForReplicas(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if kind != "mariadb" { // it ends itself when what waits for room is ended (binlog_error_action)
-			<-first.Ended()
-			if err := first.Start(t.Context()); err != nil {
+	}
+	q.whole()
+	s := serve(t, q.data, "--failover", "auto", "--host-only", "--no-statements")
+	q.stays(first)
+
+	execSQL(t, first, "CREATE TABLE app.large (v LONGTEXT)")
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	db := q.app(first)
+	for range 3 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := db.ExecContext(ctx, "INSERT INTO large VALUES (REPEAT('x', 100000))"); err != nil {
+					return
+				}
+				if err := q.write(db, patience); err != nil {
+					return
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if data, err := os.ReadFile(first.ErrorLog); t.Failed() && err == nil {
+			t.Logf("the last that %s said: %s", first.Name, data[max(0, len(data)-4000):])
+		}
+	})
+	began := time.Now()
+	var p *sandbox.Node
+	await(t, "another primary", func() bool { _, p = q.members(); return p != first && q.open(p) })
+	t.Logf("another primary %s after the first write", time.Since(began).Round(100*time.Millisecond))
+	cancel()
+	all.Wait()
+	if q.heard(s, "its disk is full") == 0 {
+		t.Error("no event says that the disk is full")
+	}
+	q.complete(q.others(first)...)
+	told, none := context.WithCancel(t.Context())
+	all.Go(func() { // from here on nobody is told that the old primary committed something
+		db := q.app(first)
+		for id := 10_000_000; told.Err() == nil; id++ {
+			if _, err := db.ExecContext(told, "INSERT INTO ledger VALUES (?)", id); err == nil {
+				t.Errorf("the old primary took %d", id)
+			}
+		}
+	})
+	defer none()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	if kind == "mariadb" {
+		closed = q.roomAgain(first)
+	}
+	none()
+	all.Wait()
+	if kind != "mariadb" { // it ends itself when what waits for room is ended (binlog_error_action)
+		<-first.Ended()
+		if err := first.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cost := q.fullCost(closed, semiSync); cost.Outage < 3*time.Second || cost.Outage > time.Since(began) { // commits have to wait for so long before it is asked why
+		t.Errorf("the receipt says that nobody took writes for %s", cost.Outage)
+	}
+	if kind == "mariadb" { // it counts what it could not write
+		await(t, "it stays out", func() bool {
+			list, _ := q.members()
+			return list[0].Status == "FAULTY" && (list[0].Errant != "" || closed && strings.Contains(list[0].Fault, "no binary log"))
+		})
+		if t.Logf("its binary log is closed: %t", closed); closed {
+			if code, said := command(t, "group", "rebuild", "g", first.Name, "--data", q.data, "--yes"); code != 1 || !strings.Contains(said, "start it again") {
+				t.Errorf("risso group rebuild of one that writes no binary log: exit code %d: %s; want 1, and that it is to be started again", code, said)
+			}
+			err := first.Stop(t.Context())
+			if err == nil {
+				err = first.Start(t.Context())
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		var receipt struct {
-			Receipts []struct {
-				Outage         time.Duration `json:"outage_ns"`
-				Verdict, Words string
-				Unwritten      bool
-			}
-		}
-		await(t, "a receipt", func() bool {
-			said := mustCommand(t, "receipt", "--group", "g", "--data", q.data, "-o", "json")
-			return json.Unmarshal([]byte(said), &receipt) == nil && len(receipt.Receipts) == 1
-		})
-		r := receipt.Receipts[0]
-		t.Logf("%s: %s; nobody took writes for %s", r.Verdict, r.Words, r.Outage)
-		told := closed && r.Verdict == "perhaps_lost" && strings.Contains(r.Words, "writes no binary log any more")
-		if !told && (r.Verdict != "nothing_lost" || !strings.Contains(r.Words, "zero acknowledged transactions lost")) {
-			t.Errorf("the receipt says %s: %s", r.Verdict, r.Words)
-		}
-		if r.Outage < 3*time.Second || r.Outage > time.Since(began) { // commits have to wait for so long before it is asked why
-			t.Errorf("the receipt says that nobody took writes for %s", r.Outage)
-		}
-		if kind == "mariadb" { // it counts what it could not write
-			await(t, "it stays out", func() bool {
-				list, _ := q.members()
-				return list[0].Status == "FAULTY" && (list[0].Errant != "" || closed && strings.Contains(list[0].Fault, "no binary log"))
-			})
-			if t.Logf("its binary log is closed: %t", closed); closed {
-				if code, said := command(t, "group", "rebuild", "g", first.Name, "--data", q.data, "--yes"); code != 1 || !strings.Contains(said, "start it again") {
-					t.Errorf("risso group rebuild of one that writes no binary log: exit code %d: %s; want 1, and that it is to be started again", code, said)
-				}
-				err := first.Stop(t.Context())
-				if err == nil {
-					err = first.Start(t.Context())
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			said := mustCommand(t, "receipt", "--group", "g", "--data", q.data)
-			t.Log(said)
-			mustCommand(t, "group", "rebuild", "g", first.Name, "--data", q.data, "--yes")
-		}
-		q.whole()
+		t.Log(mustCommand(t, "receipt", "--group", "g", "--data", q.data))
+		mustCommand(t, "group", "rebuild", "g", first.Name, "--data", q.data, "--yes")
+	}
+	q.whole()
+}
+
+// roomAgain waits until an old primary, a MariaDB, whose disk was full goes on. closed says that it writes no binary log any more: it was to begin another one as it was ended.
+func (q *squad) roomAgain(old *sandbox.Node) (closed bool) {
+	q.Helper()
+	// While its own thread waits for room, which nobody can end, writes are kept from it by ending all sessions again and again.
+	await(q.T, "the old primary takes no writes", func() bool { return !q.open(old) })
+	await(q.T, "the old primary tells of its binary log", func() bool {
+		ctx, stop := context.WithTimeout(q.Context(), 2*time.Second)
+		defer stop()
+		r, err := old.Query(ctx, "SHOW MASTER STATUS")
+		closed = err == nil && len(r[0].Rows) == 0
+		return err == nil
 	})
+	return closed
+}
+
+type fullReceipt struct {
+	Outage         time.Duration `json:"outage_ns"`
+	Verdict, Words string
+	Contents       struct {
+		Unseen       string
+		Transactions []any
+	}
+}
+
+// fullCost is what it cost that a primary's disk was full. What was counted is not called lost before it is found in a binary log: what was written as there was room again, nobody was
+// told of either.
+func (q *squad) fullCost(closed, semiSync bool) (r fullReceipt) {
+	q.Helper()
+	await(q.T, "a receipt that knows", func() bool {
+		var list struct{ Receipts []fullReceipt }
+		said := mustCommand(q.T, "receipt", "--group", "g", "--data", q.data, "-o", "json")
+		if json.Unmarshal([]byte(said), &list) != nil || len(list.Receipts) != 1 {
+			return false
+		}
+		r = list.Receipts[0]
+		if r.Verdict == "lost" && (semiSync || len(r.Contents.Transactions) == 0) {
+			q.Fatalf("the receipt says %s", r.Words)
+		}
+		torn := !semiSync && strings.Contains(r.Contents.Unseen, "could not be read: binlog.") && strings.Contains(r.Words, "its disk was full") // it went on behind half an event
+		return r.Verdict == "nothing_lost" || r.Verdict == "lost" || torn || closed && strings.Contains(r.Words, "writes no binary log any more")
+	})
+	q.Logf("%s: %s; nobody took writes for %s", r.Verdict, r.Words, r.Outage)
+	if r.Verdict == "nothing_lost" && (!strings.Contains(r.Words, "zero acknowledged transactions lost") || strings.Contains(r.Words, "not write") == semiSync) {
+		q.Errorf("the receipt says %s: %s", r.Verdict, r.Words)
+	}
+	return r
 }
 
 // smallBinlog starts a node with its binary log on a file system of its own, of a size.

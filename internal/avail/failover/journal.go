@@ -77,6 +77,8 @@ type Known struct {
 	Unacked  int64        `json:"unacknowledged,omitempty"` // how many commits it has let go on without a replica since it was started
 	// Unlogged is when it was first seen that it writes no binary log any more, though it is to. What it took from then on, until it was started again, is in no log and on no replica.
 	Unlogged time.Time `json:"unlogged,omitzero"`
+	// Full says that commits waited for room on its disk: a MariaDB has then counted what it could not write.
+	Full bool `json:"full,omitempty"`
 	// Covered is, where it is Lossless, what it had executed when a replica was last seen to have all of that, or when it was first seen to be Lossless: what came after that was
 	// acknowledged to nobody before a replica had it. "": not known.
 	Covered string `json:"covered,omitempty"`
@@ -171,6 +173,8 @@ type Receipt struct {
 	Checked string `json:"checked"` // against what: the old primary itself, or what was last seen of it
 	// Again is, by the clock of the old primary, when it was started again, if it has transactions that the new one has not; zero: it was not.
 	Again time.Time `json:"started_again,omitzero"`
+	// Full says that the disk of the old primary, a MariaDB, was full: what it counted may be written nowhere, and acknowledged to nobody, which only its binary logs tell.
+	Full bool `json:"disk_full,omitempty"`
 	// Contents are what those that are lost changed, without the values; nil: no log of them was read yet.
 	Contents *Contents `json:"contents,omitempty"`
 	// Applied are those of them that were applied to the new primary later.

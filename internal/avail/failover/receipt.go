@@ -39,6 +39,7 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		return r
 	}
 	r.Checked = "what was last seen of " + j.Old
+	r.Full = j.Known.Full && mysql.Of(j.Known.Server).CountsUnwritten()
 	lost, err := missing(j, t)
 	switch {
 	case err != nil:
@@ -53,6 +54,9 @@ func NewReceipt(j *Journal, t *topology.Topology) Receipt {
 		// Those of MariaDB are counted from what the new primary has, which by now wrote some of its own.
 		r.Verdict, r.Lost, r.Behind, r.Count = Lost, lost.String(), lost.Behind(), max(1, j.Missing, lost.Count())
 		r.Words = fmt.Sprintf("%s lost, at least: %s had %s, and %s has not", digits.Counted(int(r.Count), "transaction"), j.Old, short(r.Lost), j.New)
+		if r.Full {
+			r.counted()
+		}
 	default:
 		r.Verdict, r.Words = proven(j)
 	}
@@ -255,7 +259,7 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	if r.Lost == errant && r.Behind == e.Behind() && r.Checked == checked {
 		return false
 	}
-	count := max(1, e.Count())
+	count, byLogs := max(1, e.Count()), r.Verdict == NothingLost && r.Words == r.couldNotWrite()
 	if r.Lost == errant && r.Behind == e.Behind() {
 		count = max(count, r.Count)
 	}
@@ -263,14 +267,29 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 		r.Contents = nil
 	}
 	r.Lost, r.Behind, r.Count, r.Checked = errant, e.Behind(), count, checked
-	if r.Verdict == NothingLost {
+	if byLogs { // more was counted since; whether that was written is not read yet
+		r.counted()
+	} else if r.Verdict == NothingLost {
 		proof, _, _ := strings.Cut(r.Words, "; "+r.Old+" has ") // its logs may have told of some before it answered
 		r.Words = fmt.Sprintf("%s; %s has %s: %s", proof, r.Old, neverAcked(r.Count), short(errant))
+	} else if r.Full && r.Contents == nil {
+		r.counted()
 	} else {
 		r.Verdict = Lost
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(r.Count), "transaction"), r.Old, r.New, short(errant))
 	}
 	return true
+}
+
+// counted says of a MariaDB whose disk was full that it is not known whether it wrote what it counted.
+func (r *Receipt) counted() {
+	r.Verdict = PerhapsLost
+	r.Words = fmt.Sprintf("it is not known whether transactions are lost: %s counted up to %s, which %s has not; its disk was full, and what it could not write it told nobody: its binary logs say which these are", r.Old, short(r.Lost), r.New)
+}
+
+// couldNotWrite says that its binary logs have none of what it counted.
+func (r *Receipt) couldNotWrite() string {
+	return fmt.Sprintf("zero acknowledged transactions lost: %s could not write to its binary log what it counted up to %s, told nobody that it was committed, and has nothing else that %s has not", r.Old, short(r.Lost), r.New)
 }
 
 // Read puts into a receipt what those that are lost changed, as logs tell. Of MariaDB the numbers alone do not tell how many they are, nor whether there are any: a disk that is full
@@ -280,9 +299,11 @@ func (r *Receipt) Read(c *Contents) {
 	n := uint64(len(c.Transactions)) + uint64(c.More)
 	switch {
 	case r.settled():
-	case c.Unwritten && r.Verdict == Lost:
-		r.Verdict = NothingLost
-		r.Words = fmt.Sprintf("zero acknowledged transactions lost: %s could not write to its binary log what it counted up to %s, told nobody that it was committed, and has nothing else that %s has not", r.Old, short(r.Lost), r.New)
+	case c.Unwritten && (r.Verdict == Lost || r.Verdict == PerhapsLost && r.Full):
+		r.Verdict, r.Words, r.Full = NothingLost, r.couldNotWrite(), true
+	case c.Unseen == "" && n > 0 && r.Verdict == PerhapsLost && r.Full:
+		r.Verdict, r.Count = Lost, n
+		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(n), "transaction"), r.Old, r.New, short(r.Lost))
 	case c.Unseen == "" && n > 0 && n != r.Count:
 		r.Words = strings.Replace(r.Words, digits.Counted(int(r.Count), "transaction"), digits.Counted(int(n), "transaction"), 1)
 		r.Count = n

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/errant"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -30,6 +31,35 @@ func TestAmend(t *testing.T) {
 	if r.Verdict != NothingLost || r.Words != want || r.Count != 2 {
 		t.Errorf("got %s, %d, %q; want %q", r.Verdict, r.Count, r.Words, want)
 	}
+}
+
+// TestCounted: what a MariaDB whose disk was full counted is not called lost before its binary logs were read, also when it has counted more since.
+func TestCounted(t *testing.T) {
+	e := func(to string) mysql.Errant {
+		t.Helper()
+		e, err := mysql.ParseErrant(to, "0-1-6")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	r := &Receipt{Verdict: NothingToLose, Old: "a", New: "b", Full: true}
+	says := func(v Verdict, words string) {
+		t.Helper()
+		if r.Verdict != v || !strings.Contains(r.Words, words) {
+			t.Errorf("got %s, %q; want %s, %q", r.Verdict, r.Words, v, words)
+		}
+	}
+	Amend(r, e("0-1-7"), Returned{})
+	says(PerhapsLost, "not known whether transactions are lost: a counted up to 0-1-7, which b has not; its disk was full")
+	r.Read(&Contents{Unseen: "its binary logs have none", Unwritten: true})
+	says(NothingLost, "a could not write to its binary log what it counted up to 0-1-7")
+	Amend(r, e("0-1-9"), Returned{})
+	says(PerhapsLost, "a counted up to 0-1-9")
+	r.Read(&Contents{Unseen: "its binary logs could not be read"})
+	says(PerhapsLost, "a counted up to 0-1-9")
+	r.Read(&Contents{Transactions: make([]errant.Transaction, 2)})
+	says(Lost, "2 transactions of a not on b: 0-1-9")
 }
 
 // TestOutageWords: what is not known of an outage is not claimed.

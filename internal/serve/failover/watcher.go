@@ -486,6 +486,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 	w.state.tried, w.state.stood = now, stand
 	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
 	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.knows(), Since: w.belief.Since}
+	a.Known.Full = w.belief.Kind == failover.KindFull
 	c := w.carrier()
 	w.start(ctx, func(ctx context.Context) result {
 		if r, was := w.goOn(ctx, c, a.Group); was {

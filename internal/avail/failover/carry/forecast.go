@@ -156,7 +156,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 			f.Because = n.Unseen.Words()
 		}
 	}
-	f.Known.Name = cmp.Or(f.Known.Name, f.Old)
+	f.Known.Name, f.Known.Full = cmp.Or(f.Known.Name, f.Old), full != ""
 	f.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: f.Old, Known: f.Known, To: a.To, Lossless: g.Policy.Lossless && !a.AcceptLoss, Room: room})
 	return f
 }

@@ -398,8 +398,13 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 	if note != "" {
 		a.Notes = append(a.Notes, note)
 	}
-	if err := c.statements(ctx, j, which, logs, columns, contents, a); err != nil || c.script == "" {
-		return err
+	if err := c.statements(ctx, j, which, logs, columns, contents, a); ctx.Err() != nil {
+		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
+	} else if err != nil {
+		a.Notes = append(a.Notes, fmt.Sprintf("the values of what %s changed could not be read: %v", which, err))
+	}
+	if c.script == "" {
+		return nil
 	}
 	return c.write(ctx, which, logs, columns, a)
 }
