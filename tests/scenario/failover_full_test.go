@@ -42,19 +42,7 @@ func fullPrimary(t *testing.T, kind string, semiSync bool) {
 	execSQL(t, first, "CREATE TABLE app.large (v LONGTEXT)")
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	db := q.app(first)
-	for range 3 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := db.ExecContext(ctx, "INSERT INTO large VALUES (REPEAT('x', 100000))"); err != nil {
-					return
-				}
-				if err := q.write(db, patience); err != nil {
-					return
-				}
-			}
-		})
-	}
+	q.fill(ctx, first, &all)
 	t.Cleanup(func() {
 		if data, err := os.ReadFile(first.ErrorLog); t.Failed() && err == nil {
 			t.Logf("the last that %s said: %s", first.Name, data[max(0, len(data)-4000):])
@@ -119,6 +107,23 @@ func fullPrimary(t *testing.T, kind string, semiSync bool) {
 		mustCommand(t, "group", "rebuild", "g", first.Name, "--data", q.data, "--yes")
 	}
 	q.whole()
+}
+
+// fill writes large rows, and rows of the ledger, until ctx ends or one of them fails.
+func (q *squad) fill(ctx context.Context, n *sandbox.Node, all *sync.WaitGroup) {
+	db := q.app(n)
+	for range 3 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := db.ExecContext(ctx, "INSERT INTO large VALUES (REPEAT('x', 100000))"); err != nil {
+					return
+				}
+				if err := q.write(db, patience); err != nil {
+					return
+				}
+			}
+		})
+	}
 }
 
 // roomAgain waits until an old primary, a MariaDB, whose disk was full goes on. closed says that it writes no binary log any more: it was to begin another one as it was ended.
