@@ -8,7 +8,7 @@ import (
 )
 
 // ErrLogHeld says that the binary log was not asked for its place or size, as the answer would not come.
-var ErrLogHeld = errors.New("commits wait for a replica, and hold the binary log: who asks how far it is waits as long as they do, beyond the end of its connection")
+var ErrLogHeld = errors.New("commits wait for a replica, or for room on the disk, and hold the binary log: who asks how far it is waits as long as they do, beyond the end of its connection")
 
 // heldAfter is for how many seconds a session waits before it is taken for one that holds the log, or waits for who does.
 const heldAfter = 2

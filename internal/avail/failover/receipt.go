@@ -272,7 +272,7 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 	} else if r.Verdict == NothingLost {
 		proof, _, _ := strings.Cut(r.Words, "; "+r.Old+" has ") // its logs may have told of some before it answered
 		r.Words = fmt.Sprintf("%s; %s has %s: %s", proof, r.Old, neverAcked(r.Count), short(errant))
-	} else if r.Full && r.Contents == nil {
+	} else if r.Full && (r.Contents == nil || len(r.Contents.Transactions) == 0) {
 		r.counted()
 	} else {
 		r.Verdict = Lost

@@ -384,7 +384,7 @@ func (c *receipt) read(ctx context.Context, r *keep.Room, j *keep.Journal, args 
 		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
 	}
 	err = r.Amend(ctx, j, func(rec *failover.Receipt) bool {
-		if len(contents.Transactions) == 0 && rec.Contents != nil {
+		if len(contents.Transactions) == 0 && rec.Contents != nil && len(rec.Contents.Transactions) > 0 {
 			return false
 		}
 		rec.Read(contents)
