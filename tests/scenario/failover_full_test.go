@@ -65,6 +65,7 @@ func fullPrimary(t *testing.T, kind string, semiSync bool) {
 			if _, err := db.ExecContext(told, "INSERT INTO ledger VALUES (?)", id); err == nil {
 				t.Errorf("the old primary took %d", id)
 			}
+			time.Sleep(5 * time.Millisecond)
 		}
 	})
 	defer none()
