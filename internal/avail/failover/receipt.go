@@ -282,9 +282,11 @@ func amend(r *Receipt, e mysql.Errant, checked string) bool {
 }
 
 // counted says of a MariaDB whose disk was full that it is not known whether it wrote what it counted.
-func (r *Receipt) counted() {
-	r.Verdict = PerhapsLost
-	r.Words = fmt.Sprintf("it is not known whether transactions are lost: %s counted up to %s, which %s has not; its disk was full, and what it could not write it told nobody: its binary logs say which these are", r.Old, short(r.Lost), r.New)
+func (r *Receipt) counted() { r.Verdict, r.Words = PerhapsLost, r.onlyCounted() }
+
+// onlyCounted are its words.
+func (r *Receipt) onlyCounted() string {
+	return fmt.Sprintf("it is not known whether transactions are lost: %s counted up to %s, which %s has not; its disk was full, and what it could not write it told nobody: its binary logs say which these are", r.Old, short(r.Lost), r.New)
 }
 
 // couldNotWrite says that its binary logs have none of what it counted.
@@ -297,11 +299,12 @@ func (r *Receipt) couldNotWrite() string {
 func (r *Receipt) Read(c *Contents) {
 	r.Contents = c
 	n := uint64(len(c.Transactions)) + uint64(c.More)
+	unread := r.Full && r.Verdict == PerhapsLost && r.Words == r.onlyCounted() // else more is not known, which these logs do not tell
 	switch {
 	case r.settled():
-	case c.Unwritten && (r.Verdict == Lost || r.Verdict == PerhapsLost && r.Full):
+	case c.Unwritten && (r.Verdict == Lost || unread):
 		r.Verdict, r.Words, r.Full = NothingLost, r.couldNotWrite(), true
-	case c.Unseen == "" && n > 0 && r.Verdict == PerhapsLost && r.Full:
+	case c.Unseen == "" && n > 0 && unread:
 		r.Verdict, r.Count = Lost, n
 		r.Words = fmt.Sprintf("%s of %s not on %s: %s", digits.Counted(int(n), "transaction"), r.Old, r.New, short(r.Lost))
 	case c.Unseen == "" && n > 0 && n != r.Count:
@@ -357,7 +360,7 @@ func Cleared(r *Receipt, k Known) bool {
 
 // Unlogged puts into a receipt that the old primary answers, and writes no binary log any more. It reports whether that is something new.
 func Unlogged(r *Receipt, _ Known) bool {
-	if r.Verdict != NothingLost && r.Verdict != NothingToLose {
+	if r.Verdict != NothingLost && r.Verdict != NothingToLose && (r.Verdict != PerhapsLost || !r.Full || r.Words != r.onlyCounted()) {
 		return false
 	}
 	r.Verdict = PerhapsLost

@@ -58,6 +58,13 @@ func TestCounted(t *testing.T) {
 	says(PerhapsLost, "a counted up to 0-1-9")
 	r.Read(&Contents{Unseen: "its binary logs could not be read"})
 	says(PerhapsLost, "a counted up to 0-1-9")
+	closed := *r
+	if !Unlogged(&closed, Known{}) || Unlogged(&closed, Known{}) {
+		t.Error("that it writes no binary log any more is to be said once")
+	}
+	if closed.Read(&Contents{Unseen: "its binary logs have none", Unwritten: true}); closed.Verdict != PerhapsLost || !strings.Contains(closed.Words, "writes no binary log any more") {
+		t.Errorf("logs clear what is in no log: %s, %q", closed.Verdict, closed.Words)
+	}
 	r.Read(&Contents{Transactions: make([]errant.Transaction, 2)})
 	says(Lost, "2 transactions of a not on b: 0-1-9")
 }
