@@ -342,8 +342,8 @@ func (n *Node) Stop(ctx context.Context) error {
 }
 
 // Kill sends a signal to the server: SIGKILL is a crash, SIGSTOP a hang, SIGCONT
-// ends it. After SIGKILL it returns when the server is gone. A server that does
-// not run is no error.
+// ends it. After SIGKILL it returns when the server is gone, after SIGSTOP when
+// it stands. A server that does not run is no error.
 func (n *Node) Kill(sig syscall.Signal) error {
 	p, _, ok := n.find()
 	if !ok {
@@ -352,12 +352,25 @@ func (n *Node) Kill(sig syscall.Signal) error {
 	if err := p.signal(sig, n.Datadir); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	if sig != syscall.SIGKILL {
-		return nil
-	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Second, errors.New("it does not stop"))
 	defer cancel()
-	return n.awaitEnd(ctx)
+	switch sig {
+	case syscall.SIGKILL:
+		return n.awaitEnd(ctx)
+	case syscall.SIGSTOP:
+		return n.awaitStand(ctx, p)
+	}
+	return nil
+}
+
+// awaitStand waits until no thread of a process runs. A stop begins when the first of them notices it, which may be late on a busy machine, and the others serve on until then.
+func (n *Node) awaitStand(ctx context.Context, p process) error {
+	for p.runs() {
+		if err := delay.For(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return nil
 }
 
 func (n *Node) awaitEnd(ctx context.Context) error {

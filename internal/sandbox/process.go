@@ -35,20 +35,25 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// stat reads start time and state letter of a process.
+// procStat reads start time and state letter of a process.
 func procStat(pid int) (start uint64, state byte, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return statOf(fmt.Sprintf("/proc/%d", pid))
+}
+
+// statOf reads them in the folder of a process or of a thread of it.
+func statOf(dir string) (start uint64, state byte, err error) {
+	b, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return 0, 0, err
 	}
 	// The name in field 2 may hold anything, also blanks and parentheses.
 	end := bytes.LastIndexByte(b, ')')
 	if end < 0 {
-		return 0, 0, fmt.Errorf("/proc/%d/stat has no name", pid)
+		return 0, 0, fmt.Errorf("%s/stat has no name", dir)
 	}
 	f := strings.Fields(string(b[end+1:]))
 	if len(f) < 20 {
-		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(f))
+		return 0, 0, fmt.Errorf("%s/stat has %d fields", dir, len(f))
 	}
 	start, err = strconv.ParseUint(f[19], 10, 64)
 	return start, f[0][0], err
@@ -96,6 +101,15 @@ func (p process) alive(dir string) (letter byte, ok bool) {
 		return 0, false
 	}
 	return state, serves(argv(p.PID), dir)
+}
+
+// runs reports whether a thread of it is neither stopped nor gone.
+func (p process) runs() bool {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.PID))
+	return err == nil && slices.ContainsFunc(tasks, func(dir string) bool {
+		_, state, err := statOf(dir)
+		return err == nil && !strings.ContainsRune("TtZX", rune(state))
+	})
 }
 
 // signal sends sig to this very run, or says os.ErrProcessDone. A foreign

@@ -59,7 +59,7 @@ func (f *fencing) tellClosed() {
 func (f *fencing) connectSetter(ctx context.Context) error {
 	began := time.Now()
 	for {
-		c, err := mysql.Connect(ctx, f.target.WithPatience(f.lockTime()+cleanTime), nil)
+		c, err := connect(ctx, f.target.WithPatience(f.lockTime()+cleanTime))
 		if err == nil {
 			f.setter, f.own[c.Server.ConnectionID] = c, true
 			return nil
@@ -247,7 +247,7 @@ func (f *fencing) killMany(ctx context.Context, list []read.Client) error {
 	for len(list) > share {
 		part := list[:share]
 		list = list[share:]
-		c, err := mysql.Connect(ctx, f.target, nil)
+		c, err := connect(ctx, f.target)
 		if err != nil {
 			return killAll(ctx, f.control, append(part, list...)) // alone, then
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -49,6 +50,9 @@ const (
 	cleanTime = time.Second            // for what has to be known or ended when the limit is over
 	lookEvery = 5 * time.Millisecond   // at the sessions that are left, while something still keeps the server from being read-only
 )
+
+// connectTries is how often a connection may be dropped that is being made.
+const connectTries = 20
 
 // Step is something that was done to the server.
 type Step struct {
@@ -195,7 +199,7 @@ func Fence(ctx context.Context, target mysql.Target, o Options) (*Result, error)
 // begin connects, and learns how the server is. Another process that fences it ends this session, too: then once more.
 func (f *fencing) begin(ctx context.Context) (err error) {
 	for {
-		if f.control, err = mysql.Connect(ctx, f.target, nil); err != nil {
+		if f.control, err = connect(ctx, f.target); err != nil {
 			return err
 		}
 		f.own[f.control.Server.ConnectionID] = true
@@ -208,6 +212,18 @@ func (f *fencing) begin(ctx context.Context) (err error) {
 			return fmt.Errorf("ask %s how it is: %w", f.target.Address(), err)
 		}
 	}
+}
+
+// connect connects. Another process that fences the server ends a session that is just being opened, too: then once more, but not for ever, as a proxy whose server is gone
+// takes connections only to drop them.
+func connect(ctx context.Context, target mysql.Target) (c *mysql.Conn, err error) {
+	for range connectTries {
+		c, err = mysql.Connect(ctx, target, nil)
+		if mysql.ClassOf(err) != mysql.ClassDropped || delay.For(ctx, lookEvery) != nil {
+			break
+		}
+	}
+	return c, err
 }
 
 // note gives the caller what was there.

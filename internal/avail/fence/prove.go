@@ -94,7 +94,7 @@ func (f *fencing) reconnect(ctx context.Context) error {
 	if f.control.Exec(ctx, "SELECT /* risso: does it answer? */ 1") == nil {
 		return nil
 	}
-	c, err := mysql.Connect(ctx, f.target, nil)
+	c, err := connect(ctx, f.target)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (f *fencing) reconnect(ctx context.Context) error {
 
 // giveUp ends the statement that makes the server read-only, so that it is not found so later by surprise.
 func (f *fencing) giveUp(ctx context.Context) {
-	c, err := mysql.Connect(ctx, f.target, nil)
+	c, err := connect(ctx, f.target)
 	if err == nil {
 		err = c.Exec(ctx, "KILL /* risso: it was not read-only in time */ "+strconv.FormatInt(f.setter.Server.ConnectionID, 10))
 		_ = c.Close()

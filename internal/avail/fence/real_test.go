@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -418,17 +419,25 @@ func TestUnderLoad(t *testing.T) {
 				})
 			}
 			await.Until(t, func() bool { return count.Load() > 100 }, "some writes")
-			other := make(chan *Result, 1)
+			type fenced struct {
+				r   *Result
+				err error
+			}
+			other := make(chan fenced, 1)
 			go func() {
 				r, err := Fence(context.WithoutCancel(t.Context()), at, Options{Epoch: 2, Limit: plenty, Keep: []int64{root.Server.ConnectionID}})
-				if err != nil {
-					t.Error(err)
-				}
-				other <- r
+				other <- fenced{r, err}
 			}()
-			r := fence(t, at, Options{Epoch: 2, Keep: []int64{root.Server.ConnectionID}, Hold: true})
+			r, err := Fence(t.Context(), at, Options{Epoch: 2, Limit: plenty, Keep: []int64{root.Server.ConnectionID}, Hold: true})
 			before := count.Load()
-			o := <-other
+			with := <-other
+			if err := errors.Join(err, with.err); err != nil {
+				_ = n.Kill(syscall.SIGKILL) // the writers end
+				all.Wait()
+				t.Fatal(err)
+			}
+			defer r.Release()
+			o := with.r
 			all.Wait()
 			t.Log(r.Words())
 			if !r.Proven || o == nil || r.Ended+o.Ended < writers+idle {

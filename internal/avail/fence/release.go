@@ -52,7 +52,7 @@ func (f *fencing) restore(ctx context.Context) (err error) {
 	statement := "SET GLOBAL /* risso: it is not read-only: commits wait again */ " + f.semiSync() + " = ON"
 	defer func() { f.step(statement, began, err) }()
 	before := f.control.Server.ConnectionID
-	c, err := mysql.Connect(ctx, f.target.WithPatience(restoreTime), nil)
+	c, err := connect(ctx, f.target.WithPatience(restoreTime))
 	if err != nil {
 		return err
 	}
