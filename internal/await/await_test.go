@@ -1,6 +1,7 @@
 package await
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -27,15 +28,15 @@ func TestUntil(t *testing.T) {
 		t.Errorf("asked %d times, want 3", asked)
 	}
 	f := &failing{TB: t}
-	seen := []int{0}
+	seen, at, problem := []int{0}, "nowhere", errors.New("old")
 	defer func() {
 		if r := recover(); r != any(f) {
 			t.Fatalf("it ended with %v, want any(f)", r)
 		}
-		if want := "waited 10ms for a one, not [2]"; f.said != want {
+		if want := "waited 10ms for a one, not [2] here: new, old"; f.said != want {
 			t.Errorf("said %q, want %q", f.said, want)
 		}
 	}()
-	until(f, 10*time.Millisecond, func() bool { seen[0] = 2; return false }, "a one, not %v", seen)
+	until(f, 10*time.Millisecond, func() bool { seen[0], at, problem = 2, "here", errors.New("new"); return false }, "a one, not %v %s: %v, %v", seen, &at, &problem, problem)
 	t.Error("it did not fail")
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,40 @@ func TestDamaged(t *testing.T) {
 	}, "what the new primary has, and nothing else")
 	if damage, err := b.Heal(t.Context(), Fault{Kind: Kill}, old.Name); err != nil || damage != "" {
 		t.Errorf("healed twice: %q, %v", damage, err)
+	}
+}
+
+// TestLogAgain: a MariaDB that stopped to write its binary log while its disk was full does so again once the fault is over, and keeps what it has.
+func TestLogAgain(t *testing.T) {
+	t.Parallel()
+	b := boxed(t, sandbox.Options{Servers: []string{"mariadb"}, Network: true, Disk: 500 << 20})
+	n := b.Sandbox.Primary()
+	logs := func() string {
+		c := sandboxtest.Connect(t, n)
+		defer c.Close()
+		text, err := c.Text(t.Context(), "SELECT COUNT(*) FROM test.unlogged")
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := c.Maps(t.Context(), "SHOW MASTER STATUS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(text, " ", len(status))
+	}
+	c := sandboxtest.Connect(t, n)
+	asRoot(t, c, "CREATE DATABASE IF NOT EXISTS test", "CREATE TABLE test.unlogged (n INT)")
+	mend := sandboxtest.CloseLog(t, n)
+	asRoot(t, c, "INSERT INTO test.unlogged VALUES (1)")
+	if got := logs(); got != "1 0" {
+		t.Fatalf("got %q, want a server that takes writes and has no binary log", got)
+	}
+	mend()
+	if damage, err := b.Heal(t.Context(), Fault{Kind: DiskFull}, n.Name); err != nil || damage != "" {
+		t.Fatalf("healed: %q, %v", damage, err)
+	}
+	if got := logs(); got != "1 1" {
+		t.Errorf("got %q, want that it logs again, with the row", got)
 	}
 }
 

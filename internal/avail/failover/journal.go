@@ -207,6 +207,11 @@ type Contents struct {
 	Until        time.Time            `json:"until,omitzero"`      // about when the server removes the log of the first of them; zero: not by itself, or not known
 }
 
+// Missed reports whether logs were to tell what these are, and told nothing.
+func (c *Contents) Missed() bool {
+	return len(c.Transactions) == 0 && !c.Unwritten && c.Unseen != ""
+}
+
 // Applied is a transaction that was applied to another server after it was lost.
 type Applied struct {
 	GTID      string    `json:"gtid"`

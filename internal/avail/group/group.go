@@ -56,6 +56,8 @@ type Member struct {
 	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
 	// Replaced says of a FAULTY one that a failover made another one the primary: the transactions that only it has are in the receipt of that.
 	Replaced bool `json:"replaced,omitempty"`
+	// Unread is when the binary logs of one that was replaced could not be read last, which tell what only it has; zero: they were read, or nobody tried.
+	Unread time.Time `json:"logs_unread,omitzero"`
 	// Unlogged says of one that was replaced that it took what is in no binary log: its GTIDs do not tell what only it has. It stays out until a person has looked.
 	Unlogged bool `json:"unlogged,omitempty"`
 	Back     bool `json:"back,omitempty"` // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up

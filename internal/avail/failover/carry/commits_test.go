@@ -230,7 +230,7 @@ func (s *semi) moves(lines []turn.Lines) {
 	if now := s.now(); !now.Enabled || now.WaitPoint != "AFTER_SYNC" || now.Timeout < 3600000 {
 		s.Errorf("after a switchover and a restart commits do not wait: %+v", now)
 	}
-	await.Until(s, func() bool { return s.now().Clients == 2 }, "replicas that acknowledge by themselves")
+	s.acknowledged()
 	if !s.write(next, 10*time.Second) {
 		s.Error("a write is not acknowledged")
 	}
@@ -293,6 +293,41 @@ func (s *semi) reopened() {
 	if now := s.now(); !now.Enabled || now.WaitPoint != "AFTER_SYNC" || now.Timeout < 3600000 {
 		s.Errorf("it takes writes, and its commits do not wait: %+v", now)
 	}
-	await.Until(s, func() bool { return s.now().Clients == 2 }, "replicas that acknowledge")
+	s.acknowledged()
 	s.told("")
+}
+
+// acknowledged waits until both replicas acknowledge by themselves.
+func (s *semi) acknowledged() {
+	s.Helper()
+	var seen []string
+	await.Until(s, func() bool {
+		if s.now().Clients == 2 {
+			return true
+		}
+		seen = nil
+		for _, n := range s.box.Nodes {
+			if n != s.first {
+				seen = append(seen, n.Name+": "+s.receiver(n))
+			}
+		}
+		return false
+	}, "replicas that acknowledge: %q", &seen)
+}
+
+// receiver is how the receiver of a replica is, in the server's words.
+func (s *semi) receiver(n *sandbox.Node) string {
+	s.Helper()
+	c := sandboxtest.Connect(s, n)
+	defer c.Close()
+	rows, err := c.Maps(s.Context(), c.Server.ReplicaStatusStatement())
+	text := fmt.Sprint(len(rows), " channels, ", err)
+	for _, r := range rows {
+		for _, name := range []string{"Slave_IO_State", "Replica_IO_State", "Slave_IO_Running", "Replica_IO_Running", "Last_IO_Error", "Last_IO_Error_Timestamp"} {
+			if v := r[name]; v != "" {
+				text += ", " + v
+			}
+		}
+	}
+	return text
 }

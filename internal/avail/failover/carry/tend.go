@@ -130,7 +130,7 @@ func chores(g *group.Group, t *topology.Topology) (list []chore) {
 		if m.Rebuild.Running(t.Time) || node.Untold() != nil {
 			continue // what it has now is neither what it had nor what it will have; or it is not known whom it replicates from
 		}
-		list = append(list, returns(g, m, node, primary)...)
+		list = append(list, returns(g, m, node, primary, t.Time)...)
 	}
 	list = append(list, commitChores(g, t, primary)...)
 	if !primary.Writes.Open() && !open && len(primary.Channels) == 0 {
@@ -184,7 +184,7 @@ func followsNode(n *topology.Node, address string, source *topology.Node) bool {
 }
 
 // returns is what a member needs that does not replicate from the primary as it should.
-func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore {
+func returns(g *group.Group, m group.Member, n, primary *topology.Node, now time.Time) []chore {
 	follows := followsNode(n, g.Members[g.Primary()].Address, primary)
 	errant := extra(n, primary)
 	if len(n.Channels) == 1 && m.Status != group.Faulty { // it may be ahead by what the primary has not told its client yet, also by way of another member
@@ -195,6 +195,8 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node) []chore 
 	}
 	older := mysql.Of(n.Server).CannotFollow(mysql.Of(primary.Server))
 	switch {
+	case !errant.Empty() && m.Status == group.Faulty && m.Errant == errant.String() && !m.Unread.IsZero() && now.Sub(m.Unread) >= unreadAgain:
+		return one("read")
 	case !errant.Empty() && m.Status == group.Faulty && m.Errant == errant.String():
 		return nil // it is told
 	case !errant.Empty():
@@ -277,13 +279,19 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 			if m.Status != group.Faulty {
 				m.Status, m.Since = group.Faulty, now
 			}
-			m.Errant, m.Fault, m.Back = ch.errant.String(), "it has transactions that the primary has not", false
+			m.Errant, m.Fault, m.Back, m.Unread = ch.errant.String(), "it has transactions that the primary has not", false, time.Time{}
 		})
 		text := fmt.Sprintf("%s stays out of %s: only it has %s; %s shows what they changed", ch.member, r.g.Name, ch.errant, Shows(r.g, ch.member))
 		if !replaced { // no receipt is about it
 			return text, err
 		}
-		return text, errors.Join(err, r.amend(ctx, ch))
+		_, aerr := r.amend(ctx, ch)
+		return text, errors.Join(err, aerr)
+	case "read":
+		if read, err := r.amend(ctx, ch); !read || err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("the binary logs of %s could be read now: %s shows what only it changed", ch.member, Shows(r.g, ch.member)), nil
 	case "unlogged":
 		err := set(func(m *group.Member) { m.Unlogged, m.Fault = true, cmp.Or(m.Fault, "it was replaced")+"; "+isUnlogged })
 		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, isUnlogged), errors.Join(err, r.receipts(ctx, ch.member, failover.Unlogged))
@@ -398,32 +406,44 @@ func (r *run) receipts(ctx context.Context, member string, amend func(*failover.
 	return nil
 }
 
-// amend writes into the receipt of the failover that replaced a member which transactions were lost with it, now that it says so.
-func (r *run) amend(ctx context.Context, ch chore) error {
+// amend writes into the receipt of the failover that replaced a member which transactions were lost with it, now that it says so, and what its binary logs tell of them. Where these
+// tell nothing they are read again later.
+func (r *run) amend(ctx context.Context, ch chore) (read bool, err error) {
 	list, err := r.Room.Journals(ctx, r.g.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		j := list[i]
+	for _, j := range slices.Backward(list) {
 		if j.Old != ch.member || j.Kind != failover.Failover || j.Receipt == nil {
 			continue
 		}
 		if failover.Amend(j.Receipt, ch.errant, returned(j, ch.node)) {
 			if err := j.Save(ctx); err != nil { // which are lost is kept before anything is read, which may take long
-				return err
+				return false, err
 			}
 		}
-		if r.Contents == nil || j.Receipt.Contents != nil {
-			return nil
+		if c := j.Receipt.Contents; r.Contents != nil && (c == nil || c.Missed()) {
+			cctx, stop := context.WithTimeout(ctx, contentsTime)
+			defer stop()
+			j.Receipt.Read(r.Contents(cctx, ch.member, r.targets[ch.member], ch.errant))
+			err = j.Save(ctx)
 		}
-		cctx, stop := context.WithTimeout(ctx, contentsTime)
-		defer stop()
-		j.Receipt.Read(r.Contents(cctx, ch.member, r.targets[ch.member], ch.errant))
-		return j.Save(ctx)
+		read = j.Receipt.Contents != nil && !j.Receipt.Contents.Missed() // risso receipt may have read them
+		unread := time.Time{}
+		if r.Contents != nil && !read {
+			unread = time.Now().UTC()
+		}
+		return read, errors.Join(err, r.change(ctx, func(g *group.Group) {
+			if i := g.Find(ch.member); i >= 0 {
+				g.Members[i].Unread = unread
+			}
+		}))
 	}
-	return nil
+	return false, nil
 }
 
 // contentsTime is how long binary logs may be read while a group is looked after.
 const contentsTime = 30 * time.Second
+
+// unreadAgain is after how long they are read again that could not be: a disk that was full has room then, or a server that was busy answers.
+const unreadAgain = time.Minute

@@ -115,7 +115,7 @@ func (g *Group) On() (*Turn, error) {
 	}})
 	g.bothSides(t, primary, count)
 	if s.Names.Count != "" && count == 1 && len(g.replicas) > 1 {
-		t.Notes = append(t.Notes, "one acknowledgement is enough for a commit: a failover has to find the replica that gave it; --acks 2 keeps each commit on two")
+		t.Notes = append(t.Notes, "one acknowledgement is enough for a commit: a failover has to find the replica that gave it; risso semisync on --acks 2 keeps each commit on two")
 	}
 	if len(g.replicas) == int(count) {
 		t.Notes = append(t.Notes, "no replica is spare: while one of them is away, writes wait until it is back")
