@@ -113,8 +113,8 @@ func TestIdleOpenLoopIsOnTime(t *testing.T) {
 		t.Errorf("got %d transactions, %+v, %+v, %+v; want no r.Outages, r.Backlog.NeverStarted 0, r.Transactions not 0, r.Latency.At(50) at most 0.005",
 			r.Transactions, r.Latency, r.Outages, r.Backlog)
 	}
-	if r.Seconds < 3 || r.Seconds > 3.1 || len(r.Timeline) != 3 {
-		t.Errorf("%v seconds, %d in the timeline: the time counts, not the last transaction; want r.Seconds from 3 to 3.1, len(r.Timeline) 3",
+	if r.Seconds < 3 || r.Seconds > 3.5 || len(r.Timeline) != 3 { // a busy machine is late
+		t.Errorf("%v seconds, %d in the timeline: the time counts, not the last transaction; want r.Seconds from 3 to 3.5, len(r.Timeline) 3",
 			r.Seconds, len(r.Timeline))
 	}
 }
