@@ -217,16 +217,16 @@ func (s Server) receiveAgain(ch fleet.Channel, set ReplicaSettings) Stop {
 		}
 		return Stop{"cannot_connect", "", ""}
 	}
-	kind := "receive"
+	kind, advice := "receive", "; once what the error names is set right"
 	switch e.Number {
 	case errno.BinlogUnreadable, errno.SourceLogUnreadable:
 		kind = "source_log"
 	case errno.TooManyConnections, errno.TooManyUserConnections:
 		kind = "full"
 	case errno.CannotConnect, errno.CannotConnectSocket, errno.UnknownHost, errno.ConnectionGone, errno.ConnectionLost:
-		kind = "cannot_connect"
+		kind, advice = "cannot_connect", "; it does not try any more by itself: start it once its source answers"
 	}
-	return Stop{kind, s.StartReplica(ch.Name), "; once what the error names is set right"}
+	return Stop{kind, s.StartReplica(ch.Name), advice}
 }
 
 // gone reports whether an error of reading the source's log says that it does not have what is asked for.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,27 @@ type Pointing struct {
 	Pos   int64
 	Delay *int          // seconds; nil: it stays
 	Beat  time.Duration // how often the source says that it lives while it has nothing to send; 0: half of net_timeout, which the server sets whatever else of the source is changed
+	// Lasting lets it try to connect each second, for a day: by default a MySQL 9.7 gives up after ten tries, and its receiver stands then until somebody starts it.
+	Lasting bool
+}
+
+// lasting are those settings.
+func (s Server) lasting(word string) []string {
+	list := []string{word + "_CONNECT_RETRY = 1"}
+	if !s.MariaDB() {
+		list = append(list, word+"_RETRY_COUNT = 86400")
+	}
+	return list
+}
+
+// attempts is how often a MySQL says that it tried to connect. A MariaDB says how often it would.
+var attempts = regexp.MustCompile(`(?:This was attempt |\sretries: )(\d+)`)
+
+// GaveUp reports whether the receiver of a channel stands as it tried to connect as often as it may, and not as somebody stopped it. tries is that number; 0: it is not known. Only a MySQL
+// tells. Source: MySQL, sql/rpl_replica.cc, connect_to_master; seen on 8.0.15 and 9.7.
+func GaveUp(ch fleet.Channel, tries int) bool {
+	m := attempts.FindStringSubmatch(ch.IO.Text)
+	return m != nil && m[1] == strconv.Itoa(tries) && ch.IORunning == "No"
 }
 
 // Point is the statement that changes a channel, whose threads stand still. Sources: MySQL manual, "CHANGE REPLICATION SOURCE TO Statement"; MariaDB documentation,
@@ -88,6 +110,9 @@ func (s Server) Point(channel string, p Pointing) string {
 	}
 	if p.Beat > 0 {
 		set = append(set, word+"_HEARTBEAT_PERIOD = "+strconv.FormatFloat(p.Beat.Seconds(), 'f', 3, 64))
+	}
+	if p.Lasting {
+		set = append(set, s.lasting(word)...)
 	}
 	head, tail := "CHANGE MASTER", ""
 	switch {

@@ -23,8 +23,8 @@ type Following struct {
 // manual, "CHANGE REPLICATION SOURCE TO Statement"; MariaDB documentation, "CHANGE MASTER TO".
 func (s Server) Follow(f Following) string {
 	begin, _, word := s.changeSource("")
-	list := []string{word + "_HOST = " + Literal(f.Host), word + "_PORT = " + strconv.Itoa(f.Port), word + "_USER = " + Literal(f.User), word + "_PASSWORD = " + Literal(f.Password),
-		word + "_CONNECT_RETRY = 1"}
+	list := []string{word + "_HOST = " + Literal(f.Host), word + "_PORT = " + strconv.Itoa(f.Port), word + "_USER = " + Literal(f.User), word + "_PASSWORD = " + Literal(f.Password)}
+	list = append(list, s.lasting(word)...)
 	if f.Heartbeat > 0 {
 		list = append(list, fmt.Sprintf("%s_HEARTBEAT_PERIOD = %.3f", word, f.Heartbeat.Seconds()))
 	}
@@ -32,7 +32,7 @@ func (s Server) Follow(f Following) string {
 	case s.MariaDB():
 		list = append(list, "MASTER_USE_GTID = slave_pos")
 	default:
-		list = append(list, word+"_AUTO_POSITION = 1", word+"_RETRY_COUNT = 86400")
+		list = append(list, word+"_AUTO_POSITION = 1")
 	}
 	switch {
 	case f.TLS:

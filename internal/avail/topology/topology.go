@@ -166,6 +166,8 @@ type Channel struct {
 	TLS            bool   `json:"tls"`                        // it is set to use TLS
 	// Silence is for how long nothing came from the source, neither a transaction nor a heartbeat; nil: the server does not tell.
 	Silence *time.Duration `json:"silence_ns,omitempty"`
+	// Tries is after how many tries to connect it gives up, and stands; 0: never, or it is not known.
+	Tries int `json:"connect_tries,omitempty"`
 	// Beat is how often the source says that it lives while it has nothing to send; 0: not known.
 	Beat time.Duration `json:"heartbeat_ns,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -38,8 +39,10 @@ type ReplicaChannel struct {
 	User       string // as whom it logs in at the source
 	RelayLog   string // from where in its relay logs it applies next
 	RelayPos   int64
-	Beats      int64   // heartbeats of the source that came; only of OuterChannels on MySQL
-	BeatEvery  float64 // seconds after which the source sends one if it has sent nothing else; 0: never, or it is not known
+	Beats      int64         // heartbeats of the source that came; only of OuterChannels on MySQL
+	BeatEvery  float64       // seconds after which the source sends one if it has sent nothing else; 0: never, or it is not known
+	Retry      time.Duration // how often it tries to connect
+	Tries      int           // after how many of these it gives up; 0: never, or it is not known
 }
 
 // ReplicaFilter is what a replica leaves out. Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules".
@@ -170,6 +173,9 @@ func channelOf(old map[string]string) ReplicaChannel {
 	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)
 	ch.Beats, _ = strconv.ParseInt(old["Slave_received_heartbeats"], 10, 64)
 	ch.BeatEvery, _ = strconv.ParseFloat(old["Slave_heartbeat_period"], 64)
+	retry, _ := strconv.Atoi(old["Connect_Retry"])
+	ch.Retry = time.Duration(retry) * time.Second
+	ch.Tries, _ = strconv.Atoi(old["Master_Retry_Count"])
 	ch.User, ch.RelayLog = old["Master_User"], old["Relay_Log_File"]
 	ch.RelayPos, _ = strconv.ParseInt(old["Relay_Log_Pos"], 10, 64)
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {

@@ -42,8 +42,8 @@ func TestWholeStatements(t *testing.T) {
 				if list, _, err = read.LockWaits(t.Context(), c, 0); err != nil {
 					t.Fatal(err)
 				}
-				return len(list) == 2
-			}, "two sessions wait")
+				return len(list) == 2 && list[0].Blocker.Statement != "" && list[1].Blocker.Statement != "" // the holder may begin its own after them
+			}, "two sessions that wait for one with a statement: %+v", &list)
 			for _, w := range list {
 				if w.Waiter != waiterID && w.Waiter != secondID || w.Blocker.ID != holderID || !strings.HasSuffix(w.Blocker.Statement, "'the point'") || w.Blocker.User != "root" {
 					t.Errorf("got %+v; want connections %d and %d to wait for %d, whose statement ends with 'the point'", w, waiterID, secondID, holderID)

@@ -60,13 +60,13 @@ func checkAccount(ctx context.Context, g *group.Group, m group.Member, t mysql.T
 	return failover.NewRefusal("replication_account", remedy, "%s does not let in the account %s, by which others would replicate from it", m.Name, account.User), anywhere
 }
 
-// sourceBeat is how often a member hears from its source while that has nothing to send; false: it does not replicate, or does not tell.
-func sourceBeat(ctx context.Context, c *mysql.Conn) (beat time.Duration, known bool, err error) {
+// onlyChannel is the channel by which a member replicates; nil: it does not, or by several.
+func onlyChannel(ctx context.Context, c *mysql.Conn) (*read.ReplicaChannel, error) {
 	list, err := read.OuterChannels(ctx, c)
 	if err != nil || len(list) != 1 {
-		return 0, false, err
+		return nil, err
 	}
-	return time.Duration(list[0].BeatEvery * float64(time.Second)), list[0].BeatEvery > 0, nil
+	return &list[0], nil
 }
 
 // Lacking are, by member, the statements that give the account by which Risso reaches it what a change of the primary needs. Members that do not answer are left out.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -17,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/read"
 )
 
 // Prepared is what makes a group ready to be failed over, as a plan.
@@ -47,6 +49,12 @@ func (p *Prepared) lines(member string, lines []string) {
 
 // slowBeat is how seldom a primary may say that it lives before that is changed: a frozen one is noticed only after two of these.
 const slowBeat = time.Second
+
+// longTries is for how long a receiver tries to connect at least before that is changed, and seldomRetry how seldom.
+const (
+	longTries   = time.Hour
+	seldomRetry = 10 * time.Second
+)
 
 // shortSilence is how early a receiver may connect anew before that is changed, and silenceTime to what: a frozen primary is replaced before.
 const (
@@ -199,7 +207,7 @@ func (c *Carrier) mayPause(ctx context.Context, g *group.Group, targets map[stri
 // prepareReceiver plans that a member hears from its source often, and that it can be stopped at once when it hears nothing any more.
 func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node, n *topology.Node, statement func(what, why string)) error {
 	s := nc.c.Server
-	beat, known, err := sourceBeat(ctx, nc.c)
+	ch, err := onlyChannel(ctx, nc.c)
 	if err != nil {
 		return err
 	}
@@ -211,14 +219,14 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", s.Silence(), m.Name, err)
 	}
-	slow, short := known && (beat == 0 || beat > slowBeat), time.Duration(seconds)*time.Second < shortSilence
+	whys, short := receiverNeeds(ch), time.Duration(seconds)*time.Second < shortSilence
 	stop, start := "", ""
-	if len(n.Channels) > 0 && (slow || short || m.Pointing) {
+	if len(n.Channels) > 0 && (len(whys) > 0 || short || m.Pointing) {
 		stop, start = s.AroundPointing(n.Channels[0].Name)
 		statement(stop, "")
 	}
-	if slow {
-		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat}), fmt.Sprintf("it hears from the primary each %s only: a frozen primary would be noticed after twice that", digits.Span(beat)))
+	if len(whys) > 0 {
+		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat, Lasting: true}), strings.Join(whys, "; "))
 	}
 	if short {
 		value := strconv.Itoa(int(silenceTime.Seconds()))
@@ -235,6 +243,24 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 		statement(start, why)
 	}
 	return nil
+}
+
+// receiverNeeds says what is wrong with how a channel receives.
+func receiverNeeds(ch *read.ReplicaChannel) (whys []string) {
+	if ch == nil {
+		return nil
+	}
+	beat := time.Duration(ch.BeatEvery * float64(time.Second))
+	if beat > slowBeat {
+		whys = append(whys, fmt.Sprintf("it hears from the primary each %s only: a frozen primary would be noticed after twice that", digits.Span(beat)))
+	}
+	switch lasts := time.Duration(ch.Tries) * ch.Retry; {
+	case ch.Tries > 0 && lasts < longTries:
+		whys = append(whys, fmt.Sprintf("it gives up after %d tries to connect, one each %s: when the primary was away for longer, it would not replicate again", ch.Tries, digits.Span(ch.Retry)))
+	case ch.Retry > seldomRetry:
+		whys = append(whys, fmt.Sprintf("it tries to connect each %s only: when the primary is started again, commits wait for it so long", digits.Span(ch.Retry)))
+	}
+	return whys
 }
 
 // prepareSemiSync plans that commits wait.

@@ -216,7 +216,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 		}
 	}
 	if len(list) == 1 && list[0].GTID && list[0].User != "" {
-		err = r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat}))
+		err = r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}))
 	} else {
 		f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}
 		shown := f

@@ -213,6 +213,8 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node, now time
 		return nil
 	case !follows && len(n.Channels) <= 1, follows && m.Pointing:
 		return one("follow")
+	case follows && mysql.GaveUp(n.Channels[0].Channel, n.Channels[0].Tries):
+		return one("receive")
 	case m.Status == group.Spare && m.Back && follows && n.Channels[0].Receiving() && n.Channels[0].Applying() && n.Channels[0].Behind != nil && *n.Channels[0].Behind <= 1:
 		return one("back")
 	}
@@ -318,12 +320,29 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 			return text, err
 		}
 		return fmt.Sprintf("%s replicates from the primary of %s again", ch.member, r.g.Name), set(func(m *group.Member) { m.Pointing = false })
+	case "receive":
+		return r.goOnReceiving(ctx, ch)
 	case "back":
 		return fmt.Sprintf("%s has caught up, and is SECONDARY in %s again", ch.member, r.g.Name), set(func(m *group.Member) {
 			m.Status, m.Since, m.Back = group.Secondary, now, false
 		})
 	}
 	return "", nil
+}
+
+// goOnReceiving starts the receiver of a member that gave up to connect, and lets it try for longer.
+func (r *run) goOnReceiving(ctx context.Context, ch chore) (string, error) {
+	n, err := r.node(ctx, ch.member)
+	if err != nil {
+		return "", err
+	}
+	name := ch.node.Channels[0].Name
+	for _, statement := range []string{n.c.Server.Point(name, mysql.Pointing{Beat: heartbeat, Lasting: true}), n.c.Server.StartThread(name, mysql.Receiver)} {
+		if err := r.do(ctx, n, statement); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s had given up to connect to the primary of %s, and receives from it again", ch.member, r.g.Name), r.receives(ctx, n)
 }
 
 // pointed points a member at the primary. text is that it stays out, as it has what the primary has not.
