@@ -105,7 +105,7 @@ func plainAddress(a string) error {
 }
 
 // HAProxy is a configuration that sends the clients of a group to its primary and its replicas. It has all members, and checks decide which of them takes
-// clients: it need not be written again when the primary changes, only when servers join or leave.
+// clients: it need not be written again when the primary changes, only when servers join or leave, or weights change.
 func HAProxy(name string, members []group.Member, o HAProxyOptions) (string, error) {
 	if err := errors.Join(group.CheckName(name), o.check(members)); err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func HAProxy(name string, members []group.Member, o HAProxyOptions) (string, err
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b group.Member) int { return cmp.Compare(a.Name, b.Name) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Clients of group %s, by risso publish haproxy. Checks decide which server takes clients: write this anew only when\n# servers join or leave the group.\n", name)
+	fmt.Fprintf(&b, "# Clients of group %s, by risso publish haproxy. Checks decide which server takes clients: write this anew only when\n# servers join or leave the group, or weights change.\n", name)
 	b.WriteString("defaults\n  timeout connect 5s\n  timeout client 8h\n  timeout server 8h\n  timeout check 1s\n  option clitcpka\n  option srvtcpka\n")
 	o.writes(&b, name, members)
 	if o.Reads != "" {

@@ -231,7 +231,7 @@ func TestHAProxyFollows(t *testing.T) {
 	run(t, two, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = OFF") // nobody but HAProxy keeps writers from the wrong one
 	id := map[string]string{"db1": serverID(t, one), "db2": serverID(t, two)}
 	members := []group.Member{{Name: "db1", Address: fmt.Sprintf("127.0.0.1:%d", one.Port), Weight: 1}, {Name: "db2", Address: fmt.Sprintf("127.0.0.1:%d", two.Port), Weight: 1}}
-	b := NewBoard()
+	leads, follows := NewBoard(), NewBoard() // two controllers, of which the second learns everything late
 	tell := func(epoch uint64, primary, replica string) {
 		v := group.View{Group: "shop", Epoch: epoch, Seen: time.Now(), Since: time.Now()}
 		for _, m := range members {
@@ -242,16 +242,21 @@ func TestHAProxyFollows(t *testing.T) {
 				v.Replicas = []group.Server{{Name: m.Name, Address: m.Address, Weight: 1}}
 			}
 		}
-		if !b.Tell(v, members) {
+		if !leads.Tell(v, members) {
 			t.Fatal("an older view")
 		}
+		late := func() { follows.Tell(v, members) }
+		if epoch == 1 {
+			late()
+			return
+		}
+		time.AfterFunc(700*time.Millisecond, late)
 	}
 	tell(1, "db1", "db2")
-	desk := NewDesk(b, time.Hour)
 	var controllers []*httptest.Server
 	o := HAProxyOptions{Writes: sandboxtest.FreeAddress(t), Reads: sandboxtest.FreeAddress(t), Local: sandboxtest.FreeAddress(t), Every: 200 * time.Millisecond, Hold: 8 * time.Second, Fallback: true}
-	for range 2 {
-		c := httptest.NewServer(http.HandlerFunc(desk.ServeHTTP))
+	for _, b := range []*Board{leads, follows} {
+		c := httptest.NewServer(http.HandlerFunc(NewDesk(b, time.Hour).ServeHTTP))
 		t.Cleanup(c.Close)
 		controllers = append(controllers, c)
 		o.Ask = append(o.Ask, c.Listener.Addr().String())
@@ -280,7 +285,7 @@ func TestHAProxyFollows(t *testing.T) {
 
 	// Another HAProxy, which asks at other moments.
 	beside := o
-	beside.Writes, beside.Reads, beside.Local = sandboxtest.FreeAddress(t), "", sandboxtest.FreeAddress(t)
+	beside.Writes, beside.Reads, beside.Local, beside.Every = sandboxtest.FreeAddress(t), "", sandboxtest.FreeAddress(t), time.Second
 	if config, err = HAProxy("shop", members, beside); err != nil {
 		t.Fatal(err)
 	}

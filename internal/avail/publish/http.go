@@ -49,7 +49,6 @@ type Desk struct {
 	views   Views
 	maxAge  time.Duration
 	now     func() time.Time
-	begun   time.Time
 	waiting atomic.Int32
 
 	mu   sync.Mutex
@@ -58,7 +57,7 @@ type Desk struct {
 
 // NewDesk makes one that tells no view older than maxAge; 0: DefaultMaxAge.
 func NewDesk(v Views, maxAge time.Duration) *Desk {
-	return &Desk{views: v, maxAge: cmp.Or(maxAge, DefaultMaxAge), now: time.Now, begun: time.Now(), told: map[string]map[string]time.Time{}}
+	return &Desk{views: v, maxAge: cmp.Or(maxAge, DefaultMaxAge), now: time.Now, told: map[string]map[string]time.Time{}}
 }
 
 // Fresh says why a view is not to be told any more; nil: it is.
@@ -112,6 +111,10 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Epoch uint64  `json:"epoch"`
 			Age   float64 `json:"age_s"`
 		}{no.Reason, no.Group, no.Epoch, no.Age.Seconds()}}
+		if IsCheck(r.URL.Path) && !no.Stale { // a balancer that asks another controller where one does not know must not ask on until one says yes that is late
+			a.status = http.StatusConflict
+			break
+		}
 		h.Set("Retry-After", "1")
 	case err != nil: // the question ended
 		a = said{status: http.StatusServiceUnavailable, text: err.Error(), age: -1}
@@ -349,6 +352,9 @@ func tags(header string) (list []string) {
 	return list
 }
 
+// asksHere is for how long balancers are thought to ask the controller that they asked last.
+const asksHere = time.Minute
+
 // isPrimary answers a load balancer. With ?settle= nobody is told yes until all others have had no for so long: a balancer that asks more often than that
 // never has two primaries at a time.
 func (d *Desk) isPrimary(v group.View, name string, q url.Values) (said, error) {
@@ -373,10 +379,12 @@ func (d *Desk) isPrimary(v group.View, name string, q url.Values) (said, error) 
 		told = map[string]time.Time{}
 		d.told[v.Group] = told
 	}
-	early := now.Sub(d.begun) < settle && now.Sub(v.Since) < settle // whom another process told before this one began is not known
+	early, mine := false, false
 	for other, at := range told {
+		mine = mine || other != p.Name && now.Sub(at) < asksHere
 		early = early || other != p.Name && now.Sub(at) < settle
 	}
+	early = early || !mine && now.Sub(v.Since) < settle // another controller may have told balancers of the one before
 	if early {
 		no.Reason = fmt.Sprintf("%s is the primary of %s; clients follow when they had time to leave the one before", p.Name, v.Group)
 		return said{}, no

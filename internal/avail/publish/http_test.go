@@ -98,13 +98,13 @@ func TestDesk(t *testing.T) {
 		{"GET", "/primary/db1?group=shop", 200, "db1 is the primary of shop, epoch 7."},
 		{"HEAD", "/primary/db1?group=shop", 200, ""},
 		{"GET", "/primary/10.0.0.1:3306?group=shop", 200, "db1 is"},
-		{"GET", "/primary/db2?group=shop", 503, "not the primary"},
+		{"GET", "/primary/db2?group=shop", 409, "not the primary"},
 		{"GET", "/primary/db1?group=old", 503, "too long"},
-		{"GET", "/primary/?group=shop", 503, "not the primary"},
+		{"GET", "/primary/?group=shop", 409, "not the primary"},
 		{"GET", "/replica/db2?group=shop", 200, "answers reads"},
-		{"GET", "/replica/db2?group=shop&max-lag=1", 503, "at most 1s"},
-		{"GET", "/replica/db4?group=shop", 503, "no replica"}, // its weight is 0
-		{"GET", "/replica/db1?group=shop", 503, "no replica"},
+		{"GET", "/replica/db2?group=shop&max-lag=1", 409, "at most 1s"},
+		{"GET", "/replica/db4?group=shop", 409, "no replica"}, // its weight is 0
+		{"GET", "/replica/db1?group=shop", 409, "no replica"},
 		{"GET", "/group/shop", 200, "is known"},
 		{"GET", "/group/old", 503, "too long"},
 		{"GET", "/group/nosuch", 404, "no group"},
@@ -191,7 +191,6 @@ func TestSettle(t *testing.T) {
 	now := time.Now()
 	b := NewBoard()
 	d := NewDesk(b, time.Hour)
-	d.begun = now.Add(-time.Hour)
 	d.now = func() time.Time { return now }
 	is := func(target string, want int) {
 		t.Helper()
@@ -202,23 +201,23 @@ func TestSettle(t *testing.T) {
 	b.Tell(shop(1, "db1", now), nil)
 	is("/primary/db1?settle=1s", 200)
 	b.Tell(shop(2, "db2", now.Add(time.Millisecond)), nil)
-	is("/primary/db1?settle=1s", 503)
-	is("/primary/db2?settle=1s", 503)
+	is("/primary/db1?settle=1s", 409)
+	is("/primary/db2?settle=1s", 409)
 	is("/primary/db2", 200) // who does not ask for it
 	now = now.Add(999 * time.Millisecond)
-	is("/primary/db2?settle=1s", 503)
+	is("/primary/db2?settle=1s", 409)
 	now = now.Add(2 * time.Millisecond)
 	is("/primary/db2?settle=1s", 200)
 	is("/primary/db2?settle=soon", 400)
 
-	// A process that just began does not know whom the one before told, unless the primary has been it for longer.
-	d.begun, d.told = now, map[string]map[string]time.Time{}
+	// A process that just began does not know whom the one before told, and one of several not whom another one told, unless the primary has been it for longer.
+	d.told = map[string]map[string]time.Time{}
 	is("/primary/db2?settle=1s", 200)
 	v := shop(3, "db3", now.Add(time.Second))
 	v.Since = now
 	b.Tell(v, nil)
 	d.told = map[string]map[string]time.Time{}
-	is("/primary/db3?settle=1s", 503)
+	is("/primary/db3?settle=1s", 409)
 	now = now.Add(time.Second)
 	is("/primary/db3?settle=1s", 200)
 }

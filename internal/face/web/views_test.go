@@ -25,7 +25,7 @@ func TestClientsWithoutToken(t *testing.T) {
 	})
 	for _, c := range []struct{ request, want, says string }{
 		{"GET /primary/db1 HTTP/1.0\r\n", "200 OK", "db1 is the primary of shop"},
-		{"OPTIONS /primary/db2 HTTP/1.0\r\n", "503 ", "is not the primary"},
+		{"OPTIONS /primary/db2 HTTP/1.0\r\n", "409 ", "is not the primary"},
 		{"GET /group/shop HTTP/1.0\r\n", "200 OK", "known"},
 		{"GET /primary HTTP/1.0\r\n", "403 ", "does not answer to that name"},
 		{"GET /primary HTTP/1.1\r\nHost: rebound.example\r\n", "403 ", "does not answer to that name"},

@@ -34,7 +34,7 @@ func newHAProxy(s screen.Streams) *cobra.Command {
 		Short: "A configuration by which HAProxy follows the primary",
 		Long: `Writes a configuration for HAProxy 2.4 or newer: one address for writes, one for reads. All servers
 of the group are in it, and HAProxy asks risso serve each --every which of them may have clients. So
-it is written once, and again only when servers join or leave the group.
+it is written once, and again only when servers join or leave the group, or weights change.
 
 When a server is the primary no longer, its sessions are ended. The next one gets clients only when
 every HAProxy has certainly asked again (--every and one second after the old one was told for the last
