@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/fence"
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/health"
 )
 
@@ -35,8 +36,10 @@ type Report struct {
 // order is one to fence the server.
 type order struct {
 	Group  string `json:"group"`
-	Member string `json:"member"`
-	Epoch  uint64 `json:"epoch"` // the server is not the primary as of it
+	Member string `json:"member"` // its name
+	// Address is the member's, for an agent that was given that; an older controller sends none.
+	Address string `json:"address,omitempty"`
+	Epoch   uint64 `json:"epoch"` // the server is not the primary as of it
 
 	answer chan outcome
 }
@@ -79,9 +82,10 @@ func Look(ctx context.Context, client *http.Client, at, token string) (Report, e
 	return r, nil
 }
 
-// Order lets an agent at a URL fence its server, which is not the primary as of an epoch, and says what became of that.
-func Order(ctx context.Context, client *http.Client, at, token, group, member string, epoch uint64) (*fence.Result, error) {
-	text, err := json.Marshal(order{Group: group, Member: member, Epoch: epoch})
+// Order lets an agent at a URL fence its server, which is a member of a group and not the primary as of an epoch, and says what became of that. The agent may know the member by its
+// name or by its address.
+func Order(ctx context.Context, client *http.Client, at, token, of string, member group.Server, epoch uint64) (*fence.Result, error) {
+	text, err := json.Marshal(order{Group: of, Member: member.Name, Address: member.Address, Epoch: epoch})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +192,7 @@ func (a *Agent) takeOrder(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(text, &o)
 	}
-	if err == nil && (o.Group != a.o.Group || o.Member != a.o.Member) {
+	if err == nil && (o.Group != a.o.Group || !a.me(group.Server{Name: o.Member, Address: o.Address})) {
 		err = errOther
 	}
 	if err != nil {

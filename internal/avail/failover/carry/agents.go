@@ -34,9 +34,10 @@ func (r *run) orderAgent(ctx context.Context, name string) bool {
 	if at == "" || r.access.Agents == "" {
 		return false
 	}
+	member := group.Server{Name: name, Address: r.g.Members[r.g.Find(name)].Address}
 	ctx, stop := context.WithTimeout(ctx, agentTime)
 	defer stop()
-	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, name, r.j.Epoch)
+	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, member, r.j.Epoch)
 	if err != nil {
 		r.words(name, "its agent could not keep it from writes: %v", err)
 		return false
