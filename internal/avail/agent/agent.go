@@ -75,6 +75,7 @@ type Standing struct {
 	Epoch     uint64        `json:"epoch"`
 	Primary   string        `json:"primary,omitempty"` // of the group, as it was heard
 	Valid     bool          `json:"valid"`             // it is confirmed now that this server is it
+	Deposed   bool          `json:"deposed,omitempty"` // another server is it, as was heard last
 	Age       time.Duration `json:"age_ns,omitempty"`  // since it was asked for what confirmed it last
 	Fenced    bool          `json:"fenced"`
 	Proven    bool          `json:"proven,omitempty"` // that it takes no writes
@@ -550,7 +551,7 @@ func (a *Agent) Standing() Standing {
 	defer a.mu.Unlock()
 	s, n := a.state, now()
 	l := a.lease
-	s.Epoch, s.Primary, s.Valid, s.Fenced, s.Fence = l.epoch, l.primary, l.Valid(n), l.fenced != nil, a.o.Fence
+	s.Epoch, s.Primary, s.Valid, s.Deposed, s.Fenced, s.Fence = l.epoch, l.primary, l.Valid(n), l.Deposed(), l.fenced != nil, a.o.Fence
 	if l.confirmed {
 		s.Age = time.Duration(n - l.renewed)
 	}

@@ -69,7 +69,7 @@ func (c *controller) says(epoch uint64, primary string) {
 // start runs an agent until the test, or stop, ends it.
 func start(t *testing.T, o Options) (a *Agent, stop func()) {
 	t.Helper()
-	o.Group, o.Member, o.Token, o.Fence, o.TTL, o.Reopen = "g", cmp.Or(o.Member, me), token, FenceLost, 4*time.Second, true
+	o.Group, o.Member, o.Token, o.Fence, o.TTL, o.Reopen = "g", cmp.Or(o.Member, me), token, cmp.Or(o.Fence, FenceLost), cmp.Or(o.TTL, 4*time.Second), true
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	o.Transport = transport
@@ -380,5 +380,39 @@ func TestReturns(t *testing.T) {
 				t.Errorf("an old primary that came back takes writes: %+v", d)
 			}
 		})
+	}
+}
+
+// TestPrimary: no load balancer sends writes to a server of which its agent heard that another one is the primary, though that agent is not to fence it, or not yet.
+func TestPrimary(t *testing.T) {
+	n := sandboxtest.Lend(t, "mariadb")
+	for _, policy := range []string{FenceNever, FenceDeposed} {
+		c := newController(t)
+		if policy == FenceDeposed { // a server that was not confirmed since its agent was started is fenced only after the TTL
+			c.says(8, "db2")
+		}
+		a, stop := start(t, Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir(), Fence: policy, TTL: time.Hour})
+		asked := func(want int) {
+			t.Helper()
+			got := 0
+			await.Until(t, func() bool { got = a.ask(t, "/primary"); return got == want }, "%d of --fence %s: got %d", want, policy, &got)
+		}
+		open := func() {
+			t.Helper()
+			if s := a.Standing(); s.Fenced || a.claims() != ClaimsYes || a.ask(t, "/health") != http.StatusOK {
+				t.Errorf("--fence %s: it is no primary any more: %+v", policy, s)
+			}
+		}
+		if policy == FenceNever {
+			asked(http.StatusOK)
+			c.says(8, "db2")
+		}
+		await.Until(t, func() bool { return a.claims() == ClaimsYes && a.Standing().Deposed }, "a look at it, and that another one is the primary")
+		asked(http.StatusServiceUnavailable)
+		open()
+		c.view.Store(&group.View{Group: "g", Epoch: 9})
+		asked(http.StatusOK) // nobody is known to be it, as during a failover: that is no reason by these policies
+		open()
+		stop()
 	}
 }

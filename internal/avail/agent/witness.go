@@ -145,9 +145,9 @@ func (a *Agent) Handler() http.Handler {
 		return a.prober, path + "?" + r.URL.RawQuery
 	})
 	primary := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s := a.Standing(); s.Fence == FenceLost && !s.Valid || s.Fenced { // as soon as the lease is lost, though fencing takes a moment
+		if why := a.Standing().unfit(); why != "" {
 			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "Nobody confirms that this server is the primary.", http.StatusServiceUnavailable)
+			http.Error(w, why, http.StatusServiceUnavailable)
 			return
 		}
 		plain.ServeHTTP(w, r)
@@ -161,6 +161,19 @@ func (a *Agent) Handler() http.Handler {
 	})
 	mux.HandleFunc("POST /fence", a.takeOrder)
 	return mux
+}
+
+// unfit says why no client that writes may come, whatever the server itself says; "": it may. That is so as soon as it is known, though fencing takes a moment, or is not for this agent to do.
+func (s Standing) unfit() string {
+	switch {
+	case s.Deposed:
+		return "Another server is the primary."
+	case s.Fenced:
+		return "This server is fenced."
+	case s.Fence == FenceLost && !s.Valid:
+		return "Nobody confirms that this server is the primary."
+	}
+	return ""
 }
 
 // reply writes a signed answer.
