@@ -23,14 +23,16 @@ import (
 
 // Report is what an agent tells a controller.
 type Report struct {
-	Group    string    `json:"group"`
-	Member   string    `json:"member"`
-	Nonce    string    `json:"nonce"` // of the question
-	Time     time.Time `json:"time"`
-	Server   Sight     `json:"server"`
-	ReadOnly *bool     `json:"read_only"` // nil: not known now
-	Claims   Claims    `json:"claims"`    // it takes writes as a primary does
-	Standing Standing  `json:"standing"`
+	Group  string    `json:"group"`
+	Member string    `json:"member"`
+	Nonce  string    `json:"nonce"` // of the question
+	Time   time.Time `json:"time"`
+	Server Sight     `json:"server"`
+	// TTL is after how long without a confirmation it fences, with --fence lost; 0: it is older, and does not tell.
+	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	ReadOnly *bool         `json:"read_only"` // nil: not known now
+	Claims   Claims        `json:"claims"`    // it takes writes as a primary does
+	Standing Standing      `json:"standing"`
 }
 
 // order is one to fence the server.
@@ -126,7 +128,7 @@ func exchange(ctx context.Context, client *http.Client, method, at, token string
 
 // Report is what the agent tells now.
 func (a *Agent) Report(nonce string) Report {
-	r := Report{Group: a.o.Group, Member: a.o.Member, Nonce: nonce, Time: time.Now().UTC(), Server: a.eyes.now(), Claims: a.claims(), Standing: a.Standing()}
+	r := Report{Group: a.o.Group, Member: a.o.Member, Nonce: nonce, Time: time.Now().UTC(), TTL: a.o.TTL, Server: a.eyes.now(), Claims: a.claims(), Standing: a.Standing()}
 	if s := a.prober.Seen(); !s.Began.IsZero() && s.Err == nil && time.Since(s.Began) < health.DefaultMaxAge {
 		is := s.Health.ReadOnly
 		r.ReadOnly = &is

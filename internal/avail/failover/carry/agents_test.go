@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -43,6 +44,28 @@ func TestOrderAgent(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestEarly: an agent that would fence only after another server is promoted is told, with what to do, unless it does not fence by that time, or nobody waits for it.
+func TestEarly(t *testing.T) {
+	const told = "its --ttl is 10 s and the --agent-ttl of the group 3 s: another server would be promoted before it fences; start it with --ttl 3s, or let controllers wait longer: risso group set-policy g --agent-ttl 10s"
+	for _, is := range []struct {
+		ttl, waits time.Duration
+		fence      string
+		want       string
+	}{
+		{10 * time.Second, 3 * time.Second, agent.FenceLost, told},
+		{3 * time.Second, 3 * time.Second, agent.FenceLost, ""},
+		{2 * time.Second, 3 * time.Second, agent.FenceLost, ""},
+		{10 * time.Second, 0, agent.FenceLost, ""},
+		{10 * time.Second, 3 * time.Second, agent.FenceDeposed, ""},
+	} {
+		a := agent.New(agent.Options{Group: "g", Member: "db1", Token: agentToken, Fence: is.fence, TTL: is.ttl})
+		list := AskAgents(t.Context(), beside(t, a, "127.0.0.1:3306", group.Policy{Agents: is.waits}), keep.Access{Agents: agentToken})
+		if len(list) != 1 || list[0].Report == nil || list[0].Report.TTL != is.ttl || list[0].Error != is.want {
+			t.Errorf("%+v: got %+v", is, list)
 		}
 	}
 }

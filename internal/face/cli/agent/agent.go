@@ -228,7 +228,7 @@ func write(w io.Writer, s agent.Survey) error {
 		fmt.Fprintf(&b, "after a crash it commits what no replica acknowledged; an old primary does not with, in the section [mysqld] of its option file: %s\n", strings.Join(s.Boot.Tail, ", "))
 	}
 	fmt.Fprintf(&b, "to fence it: %s\n", strings.Join(s.Statements, "; "))
-	fmt.Fprintf(&b, "a controller that cannot reach this agent waits %s before it promotes another server\n", digits.Span(s.Wait))
+	fmt.Fprintf(&b, "a controller that cannot reach this agent waits %s before it promotes another server, where the group has --agent-ttl %s\n", digits.Span(s.Wait), digits.Duration(s.TTL))
 	for _, p := range s.Problems {
 		fmt.Fprintf(&b, "! %s: %s\n", p.What, fault.Line(p.Why, p.Remedy))
 	}
