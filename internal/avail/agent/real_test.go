@@ -374,12 +374,68 @@ func TestReturns(t *testing.T) {
 			await.Until(t, func() bool { return writable(t, n) }, "the primary to be open")
 			c.says(8, "db2")
 			a.await(t, "a deposed server", proven)
+			was := older(t, a)
 			again()
 			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "it to answer")
 			if d, _ := a.decide(false); d.Act != Stay || writable(t, n) {
 				t.Errorf("an old primary that came back takes writes: %+v", d)
 			}
+			await.Until(t, func() bool { // who opens it now may promote it: then it did not come up open
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				return !sameStart(a.life, was) && !a.restarted(ClaimsYes) && sameStart(a.loan.Started(), a.life)
+			}, "the agent to know that it came up closed")
 		})
+	}
+}
+
+// older waits until the server of an agent runs for so long that another start is told from this one, and says since when it runs.
+func older(t *testing.T, a *Agent) (life int64) {
+	t.Helper()
+	await.Until(t, func() bool {
+		life, _ = a.eyes.life()
+		return life != 0 && time.Now().Unix() > life+sameLife+1
+	}, "a server that runs for a while")
+	return life
+}
+
+// TestInherited: a server that comes up open though an agent fenced it is fenced at once by the next agent, which hears from no controller.
+func TestInherited(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb")
+	c := newController(t)
+	o := Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir()}
+	a, stop := start(t, o)
+	a.await(t, "a confirmed primary", valid)
+	c.says(8, "db2")
+	a.await(t, "a deposed server", proven)
+	was := older(t, a)
+	stop()
+	if !sameStart(a.loan.Started(), was) {
+		t.Errorf("the journal says that the server runs since %d, not %d", a.loan.Started(), was)
+	}
+	if err := n.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-n.Ended()
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closed := func() string {
+		t.Helper()
+		is, err := sandboxtest.Connect(t, n).Text(t.Context(), "SELECT @@GLOBAL.read_only")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if is := closed(); is != "0" {
+		t.Fatalf("it came up with read_only %s", is)
+	}
+	o.Controllers, o.TTL = nil, 10*time.Minute // longer than the test waits
+	a, _ = start(t, o)
+	a.await(t, "a server that is fenced at once", proven)
+	if is := closed(); is != "1" {
+		t.Errorf("read_only is %s: %+v", is, a.Standing())
 	}
 }
 
