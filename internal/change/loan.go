@@ -91,12 +91,21 @@ func (l *Loan[T]) Old() T { return l.record.Old }
 // Since is when it was borrowed.
 func (l *Loan[T]) Since() time.Time { return l.record.Time }
 
+// Started is since when the server ran, in unix seconds, in the life that the journal is of; 0: it is not known.
+func (l *Loan[T]) Started() int64 { return l.record.Started }
+
 // Path is where the journal is.
 func (l *Loan[T]) Path() string { return l.file.path }
 
 // Note replaces what the journal says, for work that goes on where it was cut off. It is on disk when Note returns.
 func (l *Loan[T]) Note(old T) error {
 	l.record.Old = old
+	return l.file.replace(l.record)
+}
+
+// Restarted notes that the server runs since another moment, where what was borrowed Stays. It is on disk when Restarted returns.
+func (l *Loan[T]) Restarted(started int64) error {
+	l.record.Started = started
 	return l.file.replace(l.record)
 }
 

@@ -155,9 +155,12 @@ func TestTake(t *testing.T) {
 	if _, err := k.Take(dir, target, server); !errors.Is(err, errBusy) || lock(early) == nil {
 		t.Errorf("took what a living process has: %v, want that it is busy, also the file that it replaced", err)
 	}
+	if err := l.Restarted(43); err != nil {
+		t.Fatal(err)
+	}
 	l.Leave()
 	again, err := k.Take(dir, target, server)
-	if err != nil || again == nil || !slices.Equal(again.Old(), []string{"c"}) || !again.Since().Equal(since) {
+	if err != nil || again == nil || !slices.Equal(again.Old(), []string{"c"}) || !again.Since().Equal(since) || again.Started() != 43 {
 		t.Fatalf("got %+v, %v, want what was noted last, since %s", again, err, since)
 	}
 	if err := again.Done(); err != nil {

@@ -52,7 +52,7 @@ type Agent struct {
 	wrong map[string]string // by controller: why it does not answer
 	other string            // why the server is not the member that it is taken for; "": it is
 	acted time.Time         // when the server was fenced or opened last
-	life  int64             // since when the server ran that was fenced; 0: not known
+	life  int64             // since when the server ran when it was fenced, or seen to be closed, last; 0: not known
 	fresh bool              // the server may have been started since it was last seen to take writes
 	tries int               // acts in a row that failed
 	last  string            // what was said of the last of them
@@ -75,6 +75,7 @@ type Standing struct {
 	Epoch     uint64        `json:"epoch"`
 	Primary   string        `json:"primary,omitempty"` // of the group, as it was heard
 	Valid     bool          `json:"valid"`             // it is confirmed now that this server is it
+	Deposed   bool          `json:"deposed,omitempty"` // another server is it, as was heard last
 	Age       time.Duration `json:"age_ns,omitempty"`  // since it was asked for what confirmed it last
 	Fenced    bool          `json:"fenced"`
 	Proven    bool          `json:"proven,omitempty"` // that it takes no writes
@@ -186,11 +187,11 @@ func (a *Agent) decide(ordered bool) (d Decision, ends Moment) {
 	if c != ClaimsNo {
 		a.fresh = c == ClaimsUnknown
 	}
-	life := a.eyes.life()
+	restarted := a.restarted(c)
 	if a.other != "" {
 		return Decision{Act: Stay}, a.lease.Ends()
 	}
-	d = a.lease.Decide(now(), c, a.lease.fenced != nil && a.life != 0 && life != 0 && life != a.life)
+	d = a.lease.Decide(now(), c, restarted)
 	switch f := a.lease.fenced; {
 	case ordered:
 		d = Decision{Act: Close, Epoch: a.lease.epoch, Because: "a controller orders it", Ordered: true}
@@ -200,6 +201,30 @@ func (a *Agent) decide(ordered bool) (d Decision, ends Moment) {
 		d = Decision{Act: Close, Epoch: f.Epoch, Unheard: f.Unheard, Because: "the session that held its lock is gone"}
 	}
 	return d, a.lease.Ends()
+}
+
+// restarted reports whether a server that was fenced was started anew since, and not seen to be closed in that life: who opens one that came up closed may be a controller that promotes it.
+func (a *Agent) restarted(c Claims) bool {
+	life, asked := a.eyes.life()
+	if a.lease.fenced == nil || life == 0 || sameStart(life, a.life) {
+		return false
+	}
+	s := a.prober.Seen()
+	if c == ClaimsNo && s.Err == nil && s.Began.After(asked) && (s.Health.ReadOnly || len(s.Channels.List) > 0 && s.Channels.Began.After(asked)) {
+		a.lives(life)
+		return false
+	}
+	return a.life != 0
+}
+
+// lives notes in which life of the server it is closed, for an agent that is started later, too.
+func (a *Agent) lives(since int64) {
+	a.life = since
+	if a.loan != nil && since != 0 && !sameStart(since, a.loan.Started()) {
+		if err := a.loan.Restarted(since); err != nil {
+			a.o.Tell(err.Error())
+		}
+	}
 }
 
 // closedPrimary reports whether the server is confirmed as the primary, replicates from none, and is read-only.
@@ -334,7 +359,7 @@ func (a *Agent) take(s mysql.Server) error {
 	if err != nil || loan == nil {
 		return err
 	}
-	a.loan = loan
+	a.loan, a.life = loan, loan.Started()
 	a.lease.Fenced(loan.Old())
 	a.state.Because = "an agent before this one fenced it at " + loan.Since().Format(time.DateTime)
 	a.o.Tell("an agent before this one fenced " + a.o.Target.Address() + ": " + loan.Path())
@@ -351,7 +376,8 @@ func (a *Agent) note(s mysql.Server, was fence.State) error {
 	if a.loan != nil { // it is fenced again: what was there first counts
 		return nil
 	}
-	loan, err := kind.Borrow(a.o.State, a.o.Target, s, 0, was)
+	life, _ := a.eyes.life()
+	loan, err := kind.Borrow(a.o.State, a.o.Target, s, life, was)
 	if err == nil {
 		a.loan = loan
 	}
@@ -493,7 +519,8 @@ func (a *Agent) did(out outcome) {
 	}
 	a.hold, a.lost = r, false
 	if closed(r) {
-		a.life = a.eyes.life()
+		life, _ := a.eyes.life()
+		a.lives(life)
 		first := a.lease.Fenced(r.State)
 		if a.loan != nil && (a.loan.Old().Epoch != first.Epoch || a.loan.Old().Unheard != first.Unheard) {
 			if err := a.loan.Note(first); err != nil {
@@ -550,7 +577,7 @@ func (a *Agent) Standing() Standing {
 	defer a.mu.Unlock()
 	s, n := a.state, now()
 	l := a.lease
-	s.Epoch, s.Primary, s.Valid, s.Fenced, s.Fence = l.epoch, l.primary, l.Valid(n), l.fenced != nil, a.o.Fence
+	s.Epoch, s.Primary, s.Valid, s.Deposed, s.Fenced, s.Fence = l.epoch, l.primary, l.Valid(n), l.Deposed(), l.fenced != nil, a.o.Fence
 	if l.confirmed {
 		s.Age = time.Duration(n - l.renewed)
 	}

@@ -58,9 +58,10 @@ type eyes struct {
 	id     string       // then: server_uuid, of MariaDB server_id
 	here   bool         // it is on this machine
 	pid    int
-	began  string // when that process began, as /proc has it
-	own    int64  // its session there; 0: none
-	since  int64  // since when the server runs, in unix seconds; 0: not known
+	began  string    // when that process began, as /proc has it
+	own    int64     // its session there; 0: none
+	since  int64     // since when the server runs, in unix seconds; 0: not known
+	met    time.Time // when that was asked last
 }
 
 // lookPatience is how long an answer is waited for.
@@ -155,10 +156,17 @@ func (e *eyes) born(ctx context.Context, c *mysql.Conn) {
 	since, err := read.Started(ctx, c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d := since - e.since; err == nil && (d > sameLife || d < -sameLife) {
+	if err != nil {
+		return
+	}
+	if !sameStart(since, e.since) {
 		e.since = since
 	}
+	e.met = time.Now()
 }
+
+// sameStart reports whether two readings of when a server was started are of the same start.
+func sameStart(a, b int64) bool { return a-b <= sameLife && b-a <= sameLife }
 
 // session is the number of its session on the server; it may be over.
 func (e *eyes) session() int64 {
@@ -167,11 +175,11 @@ func (e *eyes) session() int64 {
 	return e.own
 }
 
-// life is since when the server runs, the same number as long as it does; 0: not known.
-func (e *eyes) life() int64 {
+// life is since when the server runs, the same number as long as it does, 0 if that is not known; and when it was asked: what was seen later is not of an earlier life.
+func (e *eyes) life() (since int64, asked time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.since
+	return e.since, e.met
 }
 
 // saw notes a look.

@@ -28,15 +28,19 @@ const (
 	DefaultEvery = 250 * time.Millisecond // how often it is asked for
 	fenceLimit   = 2 * time.Second        // how long one attempt to fence may take
 	tick         = 25 * time.Millisecond  // how late the end of a lease may be noticed
+	allKnow      = time.Second            // how long controllers may take to read what was agreed on; those that hear from no leader confirm nothing anyway
 	driftPart    = 100                    // clocks that count seconds differ by less than a hundredth: NTP slews by 0.05 %, a bad quartz is off by 0.02 %
 )
 
-// Wait is how long a controller that confirms a primary no more has to wait, from the last moment at which any controller may have done so, until an agent that nobody can reach has
-// fenced it. Both count seconds, and compare no clocks: the agent's lease begins when it sent the request, so before a controller answered it, and ends a TTL later. The two may count
+// Wait is how long a controller that confirms a primary no more has to wait, from the moment at which that was agreed on, until an agent that nobody can reach has fenced it: as long
+// as others may go on to confirm it, and as long as that agent takes then.
+func Wait(ttl time.Duration) time.Duration { return allKnow + within(ttl) }
+
+// within is how long an agent takes to fence a server, from the last moment at which any controller may have confirmed it. Both count seconds, and compare no clocks: the agent's lease begins when it sent the request, so before a controller answered it, and ends a TTL later. The two may count
 // differently by a hundredth; the agent notices the end a tick late, and takes its time to fence. A controller that just became the leader counts from then: its predecessor may have
 // confirmed until the moment at which it could not lead any more.
 // It presumes that the agent runs. One that is frozen with its server does not fence: see DESIGN.md.
-func Wait(ttl time.Duration) time.Duration { return ttl + ttl/driftPart + tick + fenceLimit }
+func within(ttl time.Duration) time.Duration { return ttl + ttl/driftPart + tick + fenceLimit }
 
 // Moment is a point in time by a clock that nobody sets and that goes on while the machine sleeps.
 type Moment time.Duration

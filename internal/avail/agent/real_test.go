@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,8 +29,11 @@ import (
 
 const (
 	token = "shared"
-	me    = "db1:3306"
+	me    = "db1"
 )
+
+// member is a server of the group, by its name.
+func member(name string) group.Server { return group.Server{Name: name, Address: name + ":3306"} }
 
 // controller answers as risso serve does, unless it is cut off: then questions arrive nowhere.
 type controller struct {
@@ -58,13 +62,14 @@ func newController(t *testing.T) *controller {
 }
 
 func (c *controller) says(epoch uint64, primary string) {
-	c.view.Store(&group.View{Group: "g", Epoch: epoch, Primary: &group.Server{Name: primary, Address: primary}})
+	p := member(primary)
+	c.view.Store(&group.View{Group: "g", Epoch: epoch, Primary: &p})
 }
 
 // start runs an agent until the test, or stop, ends it.
 func start(t *testing.T, o Options) (a *Agent, stop func()) {
 	t.Helper()
-	o.Group, o.Member, o.Token, o.Fence, o.TTL, o.Reopen = "g", me, token, FenceLost, 4*time.Second, true
+	o.Group, o.Member, o.Token, o.Fence, o.TTL, o.Reopen = "g", cmp.Or(o.Member, me), token, cmp.Or(o.Fence, FenceLost), cmp.Or(o.TTL, 4*time.Second), true
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	o.Transport = transport
@@ -134,16 +139,16 @@ func (a *Agent) ask(t *testing.T, path string) int {
 }
 
 // TestAgent: a primary whose agent hears nobody takes no writes any more, and its clients' sessions end; it is opened when a controller confirms it again, in its epoch
-// or a newer one, also by an agent that is started after the one that fenced it.
+// or a newer one, also by an agent that is started after the one that fenced it. Controllers find it by the name or the address that it was given.
 func TestAgent(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+	for spec, known := range map[string]string{"mariadb": "DB1:3306", "mysql-9.7": me} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			n := sandboxtest.Lend(t, spec)
 			root := sandboxtest.Connect(t, n)
 			run(t, root, "CREATE USER app@'%' IDENTIFIED BY 'Secret-1'", "GRANT ALL ON test.* TO app@'%'", "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY)")
 			c := newController(t)
-			o := Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir()}
+			o := Options{Target: sandboxtest.Target(t, n), Member: known, Controllers: []string{c.url}, State: t.TempDir()}
 			a, stop := start(t, o)
 			a.await(t, "a confirmed primary", valid)
 			await.Until(t, func() bool { return a.ask(t, "/primary") == http.StatusOK }, "/primary")
@@ -177,7 +182,7 @@ func TestAgent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.says(8, "db2:3306")
+			c.says(8, "db2")
 			a.await(t, "the switchover", func(s Standing) bool { return s.Epoch == 8 })
 			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "a look at it")
 			time.Sleep(4 * tick)
@@ -216,15 +221,18 @@ func TestAgent(t *testing.T) {
 // taken lets the agent stand beside another member than the one that it is told: it leaves that alone, whoever is the primary, and obeys no order about the other one.
 func taken(t *testing.T, a *Agent, c *controller, n *sandbox.Node) {
 	t.Helper()
-	const other = "db2:3306"
 	was := c.view.Load()
-	c.view.Store(&group.View{Group: "g", Epoch: 10, Primary: &group.Server{Name: other, Address: other, ID: a.eyes.who()}})
-	a.await(t, "that it stands beside another one", func(s Standing) bool { return strings.Contains(s.LastError, "it is db2:3306 of g") })
-	c.view.Store(&group.View{Group: "g", Epoch: 10, Primary: &group.Server{Name: other, Address: other, ID: "b"}, Replicas: []group.Server{{Name: me, Address: me, ID: "a"}}})
-	a.await(t, "that the member is another one", func(s Standing) bool { return strings.Contains(s.LastError, "db1:3306 of g is another server (a, and") })
+	p, mine := member("db2"), member(me)
+	p.ID = a.eyes.who()
+	c.view.Store(&group.View{Group: "g", Epoch: 10, Primary: &p})
+	a.await(t, "that it stands beside another one", func(s Standing) bool { return strings.Contains(s.LastError, "it is db2 of g") })
+	p, mine.ID = member("db2"), "a"
+	p.ID = "b"
+	c.view.Store(&group.View{Group: "g", Epoch: 10, Primary: &p, Replicas: []group.Server{mine}})
+	a.await(t, "that the member is another one", func(s Standing) bool { return strings.Contains(s.LastError, "db1 of g is another server (a, and") })
 	h := httptest.NewServer(a.Handler())
 	defer h.Close()
-	if _, err := Order(t.Context(), h.Client(), h.URL, token, "g", me, 10); err == nil || !strings.Contains(err.Error(), "is another server") {
+	if _, err := Order(t.Context(), h.Client(), h.URL, token, "g", member(me), 10); err == nil || !strings.Contains(err.Error(), "is another server") {
 		t.Errorf("an order about another server: %v", err)
 	}
 	if s, err := a.Look(t.Context()); err != nil || !slices.ContainsFunc(s.Problems, func(p fleet.Trouble) bool { return strings.Contains(p.Why, "is another server") }) {
@@ -261,16 +269,19 @@ func witness(t *testing.T, a *Agent, n *sandbox.Node) fence.State {
 	if _, err := Look(t.Context(), h.Client(), h.URL, "another"); !errors.Is(err, ErrSignature) {
 		t.Errorf("another token: %v", err)
 	}
-	if _, err := Order(t.Context(), h.Client(), h.URL, "another", "g", me, 99); !errors.Is(err, ErrSignature) {
+	if _, err := Order(t.Context(), h.Client(), h.URL, "another", "g", member(me), 99); !errors.Is(err, ErrSignature) {
 		t.Errorf("an order with another token: %v", err)
 	}
-	if _, err := Order(t.Context(), h.Client(), h.URL, token, "g", me, 8); err == nil || !strings.Contains(err.Error(), "it is epoch 9") {
+	if _, err := Order(t.Context(), h.Client(), h.URL, token, "g", member(me), 8); err == nil || !strings.Contains(err.Error(), "it is epoch 9") {
 		t.Errorf("an order of an old epoch: %v", err)
 	}
 	if !writable(t, n) {
 		t.Error("an order that was refused was carried out")
 	}
-	f, err := Order(t.Context(), h.Client(), h.URL, token, "g", me, 10)
+	if _, err := Order(t.Context(), h.Client(), h.URL, token, "g", member("db2"), 10); err == nil || !strings.Contains(err.Error(), errOther.Error()) {
+		t.Errorf("an order for another member: %v", err)
+	}
+	f, err := Order(t.Context(), h.Client(), h.URL, token, "g", member(me), 10)
 	if err != nil || !f.Proven || f.State.Epoch != 10 || f.State.Unheard || writable(t, n) {
 		t.Errorf("got %+v, %v", f, err)
 	}
@@ -316,7 +327,7 @@ func TestThaw(t *testing.T) {
 			go func() {
 				write <- session.Exec(context.WithoutCancel(t.Context()), "INSERT INTO test.t () VALUES ()")
 			}()
-			c.says(8, "db2:3306")
+			c.says(8, "db2")
 			a.await(t, "an attempt that fails", func(s Standing) bool { return strings.HasPrefix(s.By, "not proven") })
 			goOn()
 			a.await(t, "a fenced server", proven)
@@ -361,13 +372,103 @@ func TestReturns(t *testing.T) {
 			}
 			again()
 			await.Until(t, func() bool { return writable(t, n) }, "the primary to be open")
-			c.says(8, "db2:3306")
+			c.says(8, "db2")
 			a.await(t, "a deposed server", proven)
+			was := older(t, a)
 			again()
 			await.Until(t, func() bool { return a.claims() == ClaimsNo }, "it to answer")
 			if d, _ := a.decide(false); d.Act != Stay || writable(t, n) {
 				t.Errorf("an old primary that came back takes writes: %+v", d)
 			}
+			await.Until(t, func() bool { // who opens it now may promote it: then it did not come up open
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				return !sameStart(a.life, was) && !a.restarted(ClaimsYes) && sameStart(a.loan.Started(), a.life)
+			}, "the agent to know that it came up closed")
 		})
+	}
+}
+
+// older waits until the server of an agent runs for so long that another start is told from this one, and says since when it runs.
+func older(t *testing.T, a *Agent) (life int64) {
+	t.Helper()
+	await.Until(t, func() bool {
+		life, _ = a.eyes.life()
+		return life != 0 && time.Now().Unix() > life+sameLife+1
+	}, "a server that runs for a while")
+	return life
+}
+
+// TestInherited: a server that comes up open though an agent fenced it is fenced at once by the next agent, which hears from no controller.
+func TestInherited(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb")
+	c := newController(t)
+	o := Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir()}
+	a, stop := start(t, o)
+	a.await(t, "a confirmed primary", valid)
+	c.says(8, "db2")
+	a.await(t, "a deposed server", proven)
+	was := older(t, a)
+	stop()
+	if !sameStart(a.loan.Started(), was) {
+		t.Errorf("the journal says that the server runs since %d, not %d", a.loan.Started(), was)
+	}
+	if err := n.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-n.Ended()
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closed := func() string {
+		t.Helper()
+		is, err := sandboxtest.Connect(t, n).Text(t.Context(), "SELECT @@GLOBAL.read_only")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if is := closed(); is != "0" {
+		t.Fatalf("it came up with read_only %s", is)
+	}
+	o.Controllers, o.TTL = nil, 10*time.Minute // longer than the test waits
+	a, _ = start(t, o)
+	a.await(t, "a server that is fenced at once", proven)
+	if is := closed(); is != "1" {
+		t.Errorf("read_only is %s: %+v", is, a.Standing())
+	}
+}
+
+// TestPrimary: no load balancer sends writes to a server of which its agent heard that another one is the primary, though that agent is not to fence it, or not yet.
+func TestPrimary(t *testing.T) {
+	n := sandboxtest.Lend(t, "mariadb")
+	for _, policy := range []string{FenceNever, FenceDeposed} {
+		c := newController(t)
+		if policy == FenceDeposed { // a server that was not confirmed since its agent was started is fenced only after the TTL
+			c.says(8, "db2")
+		}
+		a, stop := start(t, Options{Target: sandboxtest.Target(t, n), Controllers: []string{c.url}, State: t.TempDir(), Fence: policy, TTL: time.Hour})
+		asked := func(want int) {
+			t.Helper()
+			got := 0
+			await.Until(t, func() bool { got = a.ask(t, "/primary"); return got == want }, "%d of --fence %s: got %d", want, policy, &got)
+		}
+		open := func() {
+			t.Helper()
+			if s := a.Standing(); s.Fenced || a.claims() != ClaimsYes || a.ask(t, "/health") != http.StatusOK {
+				t.Errorf("--fence %s: it is no primary any more: %+v", policy, s)
+			}
+		}
+		if policy == FenceNever {
+			asked(http.StatusOK)
+			c.says(8, "db2")
+		}
+		await.Until(t, func() bool { return a.claims() == ClaimsYes && a.Standing().Deposed }, "a look at it, and that another one is the primary")
+		asked(http.StatusServiceUnavailable)
+		open()
+		c.view.Store(&group.View{Group: "g", Epoch: 9})
+		asked(http.StatusOK) // nobody is known to be it, as during a failover: that is no reason by these policies
+		open()
+		stop()
 	}
 }

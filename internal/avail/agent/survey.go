@@ -27,7 +27,8 @@ type Survey struct {
 	Controllers []ControllerAnswered `json:"controllers"`
 	Boot        fence.Boot           `json:"boot"`
 	Statements  []string             `json:"statements"` // by which it would fence the server
-	Wait        time.Duration        `json:"wait_ns"`    // how long a controller that cannot reach it waits before another server is promoted
+	TTL         time.Duration        `json:"ttl_ns"`     // how long a confirmation holds
+	Wait        time.Duration        `json:"wait_ns"`    // how long a controller that cannot reach it waits before another server is promoted, where the group's --agent-ttl is this agent's --ttl
 	Problems    []fleet.Trouble      `json:"problems,omitempty"`
 }
 
@@ -50,7 +51,7 @@ func (a *Agent) Look(ctx context.Context) (Survey, error) {
 		return Survey{}, err
 	}
 	defer func() { _ = c.Close() }()
-	s := Survey{Server: a.o.Target.Address(), Group: a.o.Group, Member: a.o.Member, Wait: Wait(a.o.TTL), Statements: fence.Statements(c.Server, fence.Options{Hold: true, Boot: a.o.Boot})}
+	s := Survey{Server: a.o.Target.Address(), Group: a.o.Group, Member: a.o.Member, TTL: a.o.TTL, Wait: Wait(a.o.TTL), Statements: fence.Statements(c.Server, fence.Options{Hold: true, Boot: a.o.Boot})}
 	a.eyes.identify(ctx, c)
 	a.askAll(ctx, &s)
 	reader, err := read.NewHealthReader(ctx, c)
@@ -76,7 +77,7 @@ func (a *Agent) Look(ctx context.Context) (Survey, error) {
 	if s.Boot.Writable != "no" {
 		s.boots()
 	}
-	return s, s.waits(ctx, c)
+	return s, s.waits(ctx, c, within(a.o.TTL))
 }
 
 func (s *Survey) problem(what, why, remedy string) {
@@ -155,8 +156,8 @@ func (s *Survey) boots() {
 	s.problem("it comes up writable", words, remedy)
 }
 
-// waits says that commits go on without a replica before the server would be fenced.
-func (s *Survey) waits(ctx context.Context, c *mysql.Conn) error {
+// waits says that commits go on without a replica before the server would be fenced, which happens within a time.
+func (s *Survey) waits(ctx context.Context, c *mysql.Conn, within time.Duration) error {
 	semi, err := read.SemiSyncNow(ctx, c)
 	if err != nil {
 		return err
@@ -165,9 +166,9 @@ func (s *Survey) waits(ctx context.Context, c *mysql.Conn) error {
 	switch {
 	case s.ReadOnly || s.Replicates:
 	case !semi.Source.Enabled:
-		s.problem("semi-synchronous replication is off", "what is committed between a partition and the fence, "+digits.Span(s.Wait)+" at most, is acknowledged, and no other server has it", "risso semisync on")
-	case limit < s.Wait:
-		s.problem("semi-synchronous replication falls back", fmt.Sprintf("after %s a commit goes on without a replica; until the server is fenced %s may pass", digits.Span(limit), digits.Span(s.Wait)), "risso semisync on")
+		s.problem("semi-synchronous replication is off", "what is committed between a partition and the fence, "+digits.Span(within)+" at most, is acknowledged, and no other server has it", "risso semisync on")
+	case limit < within:
+		s.problem("semi-synchronous replication falls back", fmt.Sprintf("after %s a commit goes on without a replica; until the server is fenced %s may pass", digits.Span(limit), digits.Span(within)), "risso semisync on")
 	}
 	return nil
 }

@@ -17,26 +17,31 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/fence"
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/health"
 )
 
 // Report is what an agent tells a controller.
 type Report struct {
-	Group    string    `json:"group"`
-	Member   string    `json:"member"`
-	Nonce    string    `json:"nonce"` // of the question
-	Time     time.Time `json:"time"`
-	Server   Sight     `json:"server"`
-	ReadOnly *bool     `json:"read_only"` // nil: not known now
-	Claims   Claims    `json:"claims"`    // it takes writes as a primary does
-	Standing Standing  `json:"standing"`
+	Group  string    `json:"group"`
+	Member string    `json:"member"`
+	Nonce  string    `json:"nonce"` // of the question
+	Time   time.Time `json:"time"`
+	Server Sight     `json:"server"`
+	// TTL is after how long without a confirmation it fences, with --fence lost; 0: it is older, and does not tell.
+	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	ReadOnly *bool         `json:"read_only"` // nil: not known now
+	Claims   Claims        `json:"claims"`    // it takes writes as a primary does
+	Standing Standing      `json:"standing"`
 }
 
 // order is one to fence the server.
 type order struct {
 	Group  string `json:"group"`
-	Member string `json:"member"`
-	Epoch  uint64 `json:"epoch"` // the server is not the primary as of it
+	Member string `json:"member"` // its name
+	// Address is the member's, for an agent that was given that; an older controller sends none.
+	Address string `json:"address,omitempty"`
+	Epoch   uint64 `json:"epoch"` // the server is not the primary as of it
 
 	answer chan outcome
 }
@@ -79,9 +84,10 @@ func Look(ctx context.Context, client *http.Client, at, token string) (Report, e
 	return r, nil
 }
 
-// Order lets an agent at a URL fence its server, which is not the primary as of an epoch, and says what became of that.
-func Order(ctx context.Context, client *http.Client, at, token, group, member string, epoch uint64) (*fence.Result, error) {
-	text, err := json.Marshal(order{Group: group, Member: member, Epoch: epoch})
+// Order lets an agent at a URL fence its server, which is a member of a group and not the primary as of an epoch, and says what became of that. The agent may know the member by its
+// name or by its address.
+func Order(ctx context.Context, client *http.Client, at, token, of string, member group.Server, epoch uint64) (*fence.Result, error) {
+	text, err := json.Marshal(order{Group: of, Member: member.Name, Address: member.Address, Epoch: epoch})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +128,7 @@ func exchange(ctx context.Context, client *http.Client, method, at, token string
 
 // Report is what the agent tells now.
 func (a *Agent) Report(nonce string) Report {
-	r := Report{Group: a.o.Group, Member: a.o.Member, Nonce: nonce, Time: time.Now().UTC(), Server: a.eyes.now(), Claims: a.claims(), Standing: a.Standing()}
+	r := Report{Group: a.o.Group, Member: a.o.Member, Nonce: nonce, Time: time.Now().UTC(), TTL: a.o.TTL, Server: a.eyes.now(), Claims: a.claims(), Standing: a.Standing()}
 	if s := a.prober.Seen(); !s.Began.IsZero() && s.Err == nil && time.Since(s.Began) < health.DefaultMaxAge {
 		is := s.Health.ReadOnly
 		r.ReadOnly = &is
@@ -141,9 +147,9 @@ func (a *Agent) Handler() http.Handler {
 		return a.prober, path + "?" + r.URL.RawQuery
 	})
 	primary := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s := a.Standing(); s.Fence == FenceLost && !s.Valid || s.Fenced { // as soon as the lease is lost, though fencing takes a moment
+		if why := a.Standing().unfit(); why != "" {
 			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "Nobody confirms that this server is the primary.", http.StatusServiceUnavailable)
+			http.Error(w, why, http.StatusServiceUnavailable)
 			return
 		}
 		plain.ServeHTTP(w, r)
@@ -157,6 +163,19 @@ func (a *Agent) Handler() http.Handler {
 	})
 	mux.HandleFunc("POST /fence", a.takeOrder)
 	return mux
+}
+
+// unfit says why no client that writes may come, whatever the server itself says; "": it may. That is so as soon as it is known, though fencing takes a moment, or is not for this agent to do.
+func (s Standing) unfit() string {
+	switch {
+	case s.Deposed:
+		return "Another server is the primary."
+	case s.Fenced:
+		return "This server is fenced."
+	case s.Fence == FenceLost && !s.Valid:
+		return "Nobody confirms that this server is the primary."
+	}
+	return ""
 }
 
 // reply writes a signed answer.
@@ -188,7 +207,7 @@ func (a *Agent) takeOrder(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(text, &o)
 	}
-	if err == nil && (o.Group != a.o.Group || o.Member != a.o.Member) {
+	if err == nil && (o.Group != a.o.Group || !a.me(group.Server{Name: o.Member, Address: o.Address})) {
 		err = errOther
 	}
 	if err != nil {

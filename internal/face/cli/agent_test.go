@@ -46,7 +46,7 @@ func TestAgentEnds(t *testing.T) {
 	defer controller.Close()
 	args := []string{"agent", "--group", "g", "--member", "db1", "--dsn", n.DSN, "--server", controller.URL + "," + controller.URL, "--state", t.TempDir(), "--listen", "127.0.0.1:0"}
 	code, out, errs := call(t, append(args, "--once")...)
-	for _, want := range []string{controller.URL + ": this server is the primary of epoch 3", "after a restart it takes writes", "SET PERSIST_ONLY super_read_only = ON", "semi-synchronous replication is off"} {
+	for _, want := range []string{controller.URL + ": this server is the primary of epoch 3", "after a restart it takes writes", "SET PERSIST_ONLY super_read_only = ON", "semi-synchronous replication is off", "waits 6.06 s before it promotes another server, where the group has --agent-ttl 3s"} {
 		if code != fault.Failed || !strings.Contains(out, want) {
 			t.Errorf("got %d %s%s; want %q", code, out, errs, want)
 		}

@@ -3,6 +3,9 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
@@ -20,6 +24,25 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
+
+// lateAgent lets a group have an agent that fences later than controllers wait for: that is told, with what to do.
+func lateAgent(t *testing.T, data string) {
+	t.Helper()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("shared"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(agent.New(agent.Options{Group: "g", Member: "db1", Token: "shared", Fence: agent.FenceLost, TTL: 10 * time.Second}).Handler())
+	defer h.Close()
+	port := h.Listener.Addr().(*net.TCPAddr).Port
+	mustRun(t, "group", "set-policy", "g", "--agent-ttl", "3s", "--agent-port", fmt.Sprint(port), "--agent-token-file", token, "--data", data)
+	for _, output := range []string{"text", "json"} {
+		if out := mustRun(t, "group", "health", "g", "-o", output, "--data", data); !strings.Contains(out, "its --ttl is 10 s and the --agent-ttl of the group 3 s") || !strings.Contains(out, "risso group set-policy g --agent-ttl 10s") {
+			t.Errorf("an agent that fences too late: %s", out)
+		}
+	}
+	mustRun(t, "group", "set-policy", "g", "--agent-ttl", "0", "--agent-port", "0", "--data", data)
+}
 
 // TestGroupUnwell: what is wrong with a group is told by all commands that are about its primary, each with one command that mends it; that command is run.
 func TestGroupUnwell(t *testing.T) {
@@ -37,6 +60,7 @@ func TestGroupUnwell(t *testing.T) {
 	}
 	mustRun(t, args...)
 	mustRun(t, "group", "health", "g", "--data", data)
+	lateAgent(t, data)
 	primary := openNode(t, box.Nodes[0])
 	isOpen := func() bool {
 		t.Helper()

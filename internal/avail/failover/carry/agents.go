@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/agent"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // agentTime is how long an agent may take to answer.
@@ -34,9 +36,10 @@ func (r *run) orderAgent(ctx context.Context, name string) bool {
 	if at == "" || r.access.Agents == "" {
 		return false
 	}
+	member := group.Server{Name: name, Address: r.g.Members[r.g.Find(name)].Address}
 	ctx, stop := context.WithTimeout(ctx, agentTime)
 	defer stop()
-	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, name, r.j.Epoch)
+	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, member, r.j.Epoch)
 	if err != nil {
 		r.words(name, "its agent could not keep it from writes: %v", err)
 		return false
@@ -52,6 +55,17 @@ type AgentSaid struct {
 	Error  string        `json:"error,omitempty"`
 }
 
+// early says that another server would be promoted before an agent has fenced the old primary; "": it would not, or nobody waits for agents. The times do not matter where that agent
+// does not fence by them.
+func early(g *group.Group, r agent.Report) string {
+	ttl := g.Policy.Agents
+	if ttl == 0 || r.TTL <= ttl || r.Standing.Fence != agent.FenceLost {
+		return ""
+	}
+	return fmt.Sprintf("its --ttl is %s and the --agent-ttl of the group %s: another server would be promoted before it fences; start it with --ttl %s, or let controllers wait longer: risso group set-policy %s --agent-ttl %s",
+		digits.Span(r.TTL), digits.Span(ttl), digits.Duration(ttl), g.Name, digits.Duration(r.TTL))
+}
+
 // AskAgents asks the agents of a group what they see.
 func AskAgents(ctx context.Context, g *group.Group, access keep.Access) (list []AgentSaid) {
 	for _, m := range g.Members {
@@ -64,7 +78,7 @@ func AskAgents(ctx context.Context, g *group.Group, access keep.Access) (list []
 		if r, err := agent.Look(actx, http.DefaultClient, at, access.Agents); err != nil {
 			said.Error = err.Error()
 		} else {
-			said.Report = &r
+			said.Report, said.Error = &r, early(g, r)
 		}
 		stop()
 		list = append(list, said)

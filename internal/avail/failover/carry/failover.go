@@ -220,9 +220,6 @@ func (r *run) fenceOne(ctx context.Context, name string) bool {
 	return err == nil && res.Proven || mysql.ClassOf(err) == mysql.ClassRefused || r.orderAgent(ctx, name)
 }
 
-// allKnow is how long controllers may take to read what was agreed on; those that hear from no leader confirm nothing anyway.
-const allKnow = time.Second
-
 // fenceAll lets nobody take writes in a group that has no primary. Its error is that of a member which goes on to take them.
 func (r *run) fenceAll(ctx context.Context) error {
 	r.words("", "there is no old primary: no member may take writes")
@@ -253,7 +250,7 @@ func (r *run) awaitAgent(ctx context.Context) error {
 	if err := r.moves(ctx); err != nil {
 		return err
 	}
-	left := agent.Wait(ttl) + allKnow
+	left := agent.Wait(ttl)
 	r.words(cmp.Or(r.j.Old, r.j.Doubtful), "its agent is given %s to keep it from writes", digits.Span(left))
 	return delay.For(ctx, max(0, left))
 }

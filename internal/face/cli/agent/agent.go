@@ -57,8 +57,9 @@ goes on. SIGTERM does not fence; a global read lock that the agent holds goes wi
 
 --fence says when: lost (nobody confirms it, or another is the primary), deposed (another is), or never.
 
-At --listen it answers /health, /primary (503 as soon as nobody confirms it) and /replica for load
-balancers, as risso health does, and controllers at /witness and /fence, signed with the token.
+At --listen it answers /health, /replica and /primary for load balancers, as risso health does; /primary
+503 as soon as it hears that another server is the primary, and with --fence lost as soon as nobody
+confirms it. It answers controllers at /witness and /fence, signed with the token.
 --once asks the server and the controllers once, says what an agent would work with and what is wrong
 with that, such as a server that would come up writable after a restart, and ends.`,
 		Example: `  risso agent --dsn 'risso@unix(/run/mysqld/mysqld.sock)/' --group shop --member db1:3306 --server https://risso1:8306,https://risso2:8306 --token-file /etc/risso/token
@@ -227,7 +228,7 @@ func write(w io.Writer, s agent.Survey) error {
 		fmt.Fprintf(&b, "after a crash it commits what no replica acknowledged; an old primary does not with, in the section [mysqld] of its option file: %s\n", strings.Join(s.Boot.Tail, ", "))
 	}
 	fmt.Fprintf(&b, "to fence it: %s\n", strings.Join(s.Statements, "; "))
-	fmt.Fprintf(&b, "a controller that cannot reach this agent waits %s before it promotes another server\n", digits.Span(s.Wait))
+	fmt.Fprintf(&b, "a controller that cannot reach this agent waits %s before it promotes another server, where the group has --agent-ttl %s\n", digits.Span(s.Wait), digits.Duration(s.TTL))
 	for _, p := range s.Problems {
 		fmt.Fprintf(&b, "! %s: %s\n", p.What, fault.Line(p.Why, p.Remedy))
 	}

@@ -84,11 +84,12 @@ func newHealth(s screen.Streams) *cobra.Command {
 					}
 					lacks(c.Out, a.Lacking)
 					for _, said := range a.Agents {
-						words := said.Error
 						if said.Report != nil {
-							words = "sees its server; it claims to be the primary: " + string(said.Report.Claims)
+							fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": sees its server; it claims to be the primary: "+string(said.Report.Claims)))
 						}
-						fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": "+words))
+						if said.Error != "" {
+							fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": "+said.Error))
+						}
 					}
 				}
 				if err == nil {
