@@ -44,6 +44,7 @@ type Mover struct {
 	Groups *groups.Room
 	Maps   *keep.Room
 	Limits Limits
+	Keep   bool         // the old rows stay, also those of a move that was to delete them
 	Say    func(string) // how far it is; nil: nobody listens
 	// Before is called before each stage of a move, for tests; an error ends it there as a kill would.
 	Before func(shard.Stage) error
@@ -56,6 +57,7 @@ var (
 	ErrMoved   = errors.New("the primary of the group is another server than when the move began")
 	ErrNothing = errors.New("no move of the map is under way")
 	ErrTooLate = errors.New("the rows have moved already")
+	ErrLost    = errors.New("the new group may have lost rows that moved")
 )
 
 // Plan is a move that was checked.
@@ -150,6 +152,7 @@ func (m *Mover) PlanResume(ctx context.Context, name string) (change.Plan, error
 	if err != nil {
 		return nil, err
 	}
+	j.Keep = j.Keep || m.Keep
 	switch stage {
 	case shard.Undoing:
 		return back(&j.Move), nil
@@ -223,6 +226,7 @@ func (m *Mover) Resume(ctx context.Context, name string) (*keep.Journal, error) 
 	if err != nil {
 		return nil, err
 	}
+	j.Keep = j.Keep || m.Keep
 	if err := j.Save(ctx); err != nil {
 		return j, err
 	}

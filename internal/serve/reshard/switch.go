@@ -91,6 +91,9 @@ func (r *run) switching(ctx context.Context) error {
 		err = r.settle(ctx)
 	}
 	if err == nil {
+		err = r.shown(ctx)
+	}
+	if err == nil {
 		err = r.same(ctx)
 	}
 	if err == nil {
@@ -211,6 +214,9 @@ func (r *run) cleaning(ctx context.Context) error {
 		return err
 	}
 	if !r.j.Keep {
+		if err := r.arrived(ctx); err != nil {
+			return err
+		}
 		if err := r.deleted(ctx, r.from); err != nil {
 			return err
 		}
@@ -249,6 +255,11 @@ func (r *run) deleted(ctx context.Context, s *side) error {
 				break
 			}
 			after = keys[len(keys)-1]
+			if s == r.from { // a failover of the new group amid this may lose the rows there
+				if err := r.unchanged(ctx); err != nil {
+					return err
+				}
+			}
 			err = r.again(ctx, func() error {
 				return s.rows.Exec(ctx, "DELETE /* risso: rows that are in another group */ FROM "+t.full()+" WHERE "+keyColumns(t)+" IN ("+strings.Join(keys, ", ")+") AND "+r.where(t))
 			})

@@ -108,7 +108,7 @@ func (c *move) told() screen.Streams {
 func (c *move) mover(maps *keep.Room, g *groups.Room) *reshard.Mover {
 	limits := reshard.DefaultLimits()
 	limits.Grace = c.grace
-	return &reshard.Mover{Groups: g, Maps: maps, Limits: limits, Say: screen.Says(c.Err)}
+	return &reshard.Mover{Groups: g, Maps: maps, Limits: limits, Keep: c.keep, Say: screen.Says(c.Err)}
 }
 
 func (c *move) run(ctx context.Context, name string) error {
@@ -164,7 +164,7 @@ type end struct {
 }
 
 // ending is a command that brings a move that was cut off to an end.
-func ending(s screen.Streams, use, short, long, example string, e end) *cobra.Command {
+func ending(s screen.Streams, use, short, long, example string, e end) (*move, *cobra.Command) {
 	c := &move{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -185,15 +185,19 @@ func ending(s screen.Streams, use, short, long, example string, e end) *cobra.Co
 			})
 		}}
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
-	return c.bind(cmd, s)
+	return c, c.bind(cmd, s)
 }
 
 func newResume(s screen.Streams) *cobra.Command {
-	return ending(s, "resume MAP", "Go on with a move of rows that was cut off", "A process that still works on it is stopped by its next entry into the journal.",
-		"  risso shard resume orders", end{"going on with", (*reshard.Mover).PlanResume, (*reshard.Mover).Resume})
+	c, cmd := ending(s, "resume MAP", "Go on with a move of rows that was cut off", `A process that still works on it is stopped by its next entry into the journal. Before the old rows are deleted it
+looks whether the primary of the new group has them, where that is another one than the rows were compared with.`,
+		"  risso shard resume orders\n  risso shard resume orders --keep-rows", end{"going on with", (*reshard.Mover).PlanResume, (*reshard.Mover).Resume})
+	cmd.Flags().BoolVar(&c.keep, "keep-rows", false, "leave the old rows where they were, as far as they are there")
+	return cmd
 }
 
 func newUndo(s screen.Streams) *cobra.Command {
-	return ending(s, "undo MAP", "Take a move of rows back that was cut off before the map was changed", "Writes of the rows are taken as before, and the copy is deleted.",
+	_, cmd := ending(s, "undo MAP", "Take a move of rows back that was cut off before the map was changed", "Writes of the rows are taken as before, and the copy is deleted.",
 		"  risso shard undo orders", end{"taking back", (*reshard.Mover).PlanUndo, (*reshard.Mover).Undo})
+	return cmd
 }
