@@ -97,6 +97,14 @@ func TestShard(t *testing.T) {
 	run(0, "", "group remove east")
 	run(0, "", "shard remove sales")
 	run(1, "there is no such map", "shard list sales")
+
+	actions := run(0, "", "audit actions --limit 100")
+	for _, what := range []string{"the definition of map orders was done", "the definition of map orders failed: ", "the addition of keys to shard us of map sales in group east was done",
+		"the removal of shard us from map sales was done", "the removal of map sales was done"} {
+		if !strings.Contains(actions, what) {
+			t.Errorf("the actions lack %q:\n%s", what, actions)
+		}
+	}
 }
 
 // cutOffMove asks what would become of moves that were cut off, and sees that nothing is changed by that.
