@@ -171,8 +171,13 @@ func cutOffMove(t *testing.T, data string, servers map[string]*sql.DB, run func(
 		t.Fatal(err)
 	}
 	dry(1, "no move of the map is under way", "shard undo orders --dry-run")
-	begin(shard.Copying)
+	other := begin(shard.Copying)
 	dry(0, "go on with the copy of shop.orders", "shard resume orders --dry-run")
 	dry(0, "drop the triggers in group west: writes of the rows are taken as before", "shard undo orders --dry-run")
+	other.Log.Server = "a server that is no longer the primary"
+	if err := other.Save(ctx); err != nil {
+		t.Fatal(err)
+	}
+	run(1, "risso shard undo orders takes it back", "shard resume orders")
 	run(0, "taken back", "shard undo orders")
 }

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -141,7 +142,7 @@ func (c *move) answer(a Moved, j *keep.Journal, err error) error {
 		a.Move = &j.Move
 		fmt.Fprintln(c.told().Out, reshard.Words(j.Move))
 		if err != nil && j.Ended.IsZero() {
-			fmt.Fprintf(c.Err, "risso shard resume %s goes on\n", a.Map)
+			fmt.Fprintln(c.Err, next(j.Move, err))
 		}
 	}
 	if c.output != "json" {
@@ -154,6 +155,18 @@ func (c *move) answer(a Moved, j *keep.Journal, err error) error {
 		err = werr
 	}
 	return err
+}
+
+// next is what brings a move to its end that err cut off.
+func next(m shard.Move, err error) string {
+	before := m.Stage == shard.Copying || m.Stage == shard.Switching
+	switch {
+	case before && (errors.Is(err, reshard.ErrMoved) || errors.Is(err, reshard.ErrDiffers) || errors.Is(err, reshard.ErrRefused) && m.Log.File != ""):
+		return "risso shard undo " + m.Map + " takes it back"
+	case errors.Is(err, reshard.ErrLost):
+		return "risso shard resume " + m.Map + " looks again whether the rows are in group " + m.Asked.To
+	}
+	return "risso shard resume " + m.Map + " goes on"
 }
 
 // end is how a move that was cut off comes to an end.
