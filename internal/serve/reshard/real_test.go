@@ -498,6 +498,69 @@ func TestNewGroupFailsOver(t *testing.T) {
 	}
 }
 
+// TestReopened holds that writes are taken again as soon as a move goes on whose old primary could not be reached to take them again at once.
+func TestReopened(t *testing.T) {
+	const spec = "mariadb-10.11"
+	sandboxtest.Need(t, spec)
+	s := newStory(t, spec, shard.Map{Name: "shop", Kind: shard.Range, Keys: shard.Integer, Epoch: 1, Tables: []shard.Table{{Schema: "shop", Name: "orders", Column: "customer"}},
+		Shards: []shard.Shard{{Name: "all", Group: "west"}}})
+	ctx := t.Context()
+	triggers := func() string {
+		n, err := s.conns["west"].Text(ctx, "SELECT COUNT(*) FROM INFORMATION_SCHEMA.TRIGGERS WHERE TRIGGER_NAME LIKE 'risso%'")
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	m := *s.mover
+	m.Limits.Whole = 10_000 // all is compared while writes are refused, which waits for the lock
+	p, err := m.Plan(ctx, "shop", shard.Asked{Shard: "all", New: "high", At: "190", To: "east"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	m.Before = func(stage shard.Stage) error {
+		if stage != shard.Switching {
+			return nil
+		}
+		s.exec("east", "LOCK TABLES shop.orders WRITE")
+		go func() {
+			defer close(gone)
+			for triggers() != "3" && ctx.Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if err := s.mover.Groups.SetAccess(ctx, "west", groups.Access{Members: map[string]string{"west1": "nobody@tcp(127.0.0.1:1)/"}}); err != nil {
+				t.Error(err)
+			}
+			holder, err := s.conns["west"].Text(ctx, "SELECT IS_USED_LOCK('risso_shard_"+p.Move.ID+"')")
+			if err == nil {
+				err = s.conns["west"].Exec(ctx, "KILL "+holder)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		return nil
+	}
+	if _, err = m.Run(ctx, p); err == nil || !strings.Contains(err.Error(), "writes of the rows are refused still") {
+		t.Fatal(err)
+	}
+	<-gone
+	s.exec("east", "UNLOCK TABLES")
+	if n := triggers(); n != "3" {
+		t.Errorf("%s triggers are there after the failure, want 3", n)
+	}
+	s.failOver("west", s.targets["west"]) // reached again
+	s.mover.Before = func(stage shard.Stage) error {
+		if n := triggers(); stage == shard.Copying && n != "0" {
+			t.Errorf("%s triggers refuse writes while the copy goes on", n)
+		}
+		return nil
+	}
+	s.resumes(nil, 190*first)
+	s.audit(byCustomer)
+}
+
 // cutBefore begins a move, and ends it before a stage as a kill would.
 func (s *story) cutBefore(stage shard.Stage, asked shard.Asked) {
 	s.t.Helper()

@@ -160,7 +160,7 @@ func (m *Mover) PlanResume(ctx context.Context, name string) (change.Plan, error
 		return behindSwitch(&j.Move), nil
 	}
 	var plan change.Plan
-	if stage == shard.Switching {
+	if guarded(j, stage) {
 		plan = change.Plan{{What: "drop the triggers in group", Where: j.From, Why: "writes of the rows are taken while the copy is compared again"}}
 	}
 	plan = append(plan, change.Step{What: "go on with the copy of", Where: tables(&j.Move), Why: j.Part.Words() + ", from group " + j.From + " to group " + j.Asked.To})
@@ -252,6 +252,11 @@ func (m *Mover) Undo(ctx context.Context, name string) (*keep.Journal, error) {
 	return j, m.goOn(ctx, j)
 }
 
+// guarded reports whether the old group may refuse writes of rows of a map that is not switched.
+func guarded(j *keep.Journal, stage shard.Stage) bool {
+	return stage == shard.Switching || stage == shard.Copying && !j.Fenced.IsZero()
+}
+
 // seeSwitched finds out whether a process that was killed while it switched has done so: the map says it.
 func (m *Mover) seeSwitched(ctx context.Context, j *keep.Journal) error {
 	if j.Stage != shard.Switching {
@@ -282,7 +287,7 @@ func (m *Mover) goOn(ctx context.Context, j *keep.Journal) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	if j.Stage == shard.Switching { // what was known of the copy is lost, and writes are not refused while it is compared again
+	if guarded(j, j.Stage) { // what was known of the copy is lost, and writes are not refused while it is compared again
 		if err := r.reopen(ctx); err != nil {
 			return err
 		}

@@ -117,9 +117,10 @@ func (r *run) switching(ctx context.Context) error {
 	return err
 }
 
-// reopen takes writes of the rows again. The journal comes first: a process that another one has followed may drop nothing.
+// reopen takes writes of the rows again. The journal comes first: a process that another one has followed may drop nothing. Who goes on after this failed sees
+// by Fenced that there may be guards.
 func (r *run) reopen(ctx context.Context) error {
-	r.j.Stage, r.j.Fenced = shard.Copying, time.Time{}
+	r.j.Stage = shard.Copying
 	if err := r.j.Save(ctx); err != nil {
 		return err
 	}
@@ -129,7 +130,11 @@ func (r *run) reopen(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.lift(ctx)
+	if err := r.lift(ctx); err != nil {
+		return err
+	}
+	r.j.Fenced = time.Time{}
+	return r.j.Save(ctx)
 }
 
 // settle copies what changed last, and compares.
