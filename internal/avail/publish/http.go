@@ -105,12 +105,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Set("Retry-After", "1")
 		}
 	case errors.As(err, &no):
-		a = said{status: http.StatusServiceUnavailable, text: no.Reason, age: no.Age, body: struct {
-			Error string  `json:"error"`
-			Group string  `json:"group"`
-			Epoch uint64  `json:"epoch"`
-			Age   float64 `json:"age_s"`
-		}{no.Reason, no.Group, no.Epoch, no.Age.Seconds()}}
+		a = no.said()
 		if IsCheck(r.URL.Path) && !no.Stale { // a balancer that asks another controller where one does not know must not ask on until one says yes that is late
 			a.status = http.StatusConflict
 			break
@@ -119,14 +114,38 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil: // the question ended
 		a = said{status: http.StatusServiceUnavailable, text: err.Error(), age: -1}
 	}
-	if a.age >= 0 {
-		h.Set("Age", strconv.Itoa(int(a.age.Seconds())))
-		h.Set("Risso-Age", strconv.FormatInt(a.age.Milliseconds(), 10)+"ms")
-	}
+	a.tellAge(h)
 	if a.tag != "" {
 		h.Set("ETag", `"`+a.tag+`"`)
 	}
 	a.send(w, r, text)
+}
+
+// said is the answer of a refusal.
+func (r *Refusal) said() said {
+	return said{status: http.StatusServiceUnavailable, text: r.Reason, age: r.Age, body: struct {
+		Error string  `json:"error"`
+		Group string  `json:"group"`
+		Epoch uint64  `json:"epoch"`
+		Age   float64 `json:"age_s"`
+	}{r.Reason, r.Group, r.Epoch, r.Age.Seconds()}}
+}
+
+// ServeHTTP answers with the refusal, in JSON, as a Desk does.
+func (r *Refusal) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Retry-After", "1")
+	a := r.said()
+	a.tellAge(w.Header())
+	a.send(w, req, false)
+}
+
+// tellAge says how old the view is.
+func (a said) tellAge(h http.Header) {
+	if a.age >= 0 {
+		h.Set("Age", strconv.Itoa(int(a.age.Seconds())))
+		h.Set("Risso-Age", strconv.FormatInt(a.age.Milliseconds(), 10)+"ms")
+	}
 }
 
 // send writes an answer.

@@ -32,6 +32,12 @@ type Place struct {
 	Pos    int64  `json:"pos"`
 }
 
+// Shown is how the new group stood when its rows were the same as those of the old one.
+type Shown struct {
+	Epoch uint64 `json:"epoch"`         // of its primary
+	Had   string `json:"had,omitempty"` // the transactions that it had by then: gtid_executed, or gtid_binlog_state of MariaDB
+}
+
 // Move is the journal of rows that move from one group to another.
 type Move struct {
 	ID      string        `json:"id"` // the guards on the old group have it in their names
@@ -42,12 +48,13 @@ type Move struct {
 	From    string        `json:"from"` // group
 	After   Map           `json:"after"`
 	Stage   Stage         `json:"stage"`
-	Log     Place         `json:"log"` // of the old group's primary: changes before it are in the copy
-	Target  string        `json:"target"`
+	Log     Place         `json:"log"`    // of the old group's primary: changes before it are in the copy
+	Target  string        `json:"target"` // who the new group's primary is
 	Tables  []Progress    `json:"tables"`
 	Keep    bool          `json:"keep"`     // the old rows stay
 	Grace   time.Duration `json:"grace_ns"` // how long the old group refuses the keys at least
 	Began   time.Time     `json:"began"`
+	Shown   Shown         `json:"shown,omitzero"`       // by the comparison before the switch
 	Fenced  time.Time     `json:"fenced,omitzero"`      // since when writes of the rows are refused
 	Switch  time.Time     `json:"switched,omitzero"`    // since when the map is the other one
 	Blocked time.Duration `json:"blocked_ns,omitempty"` // from the one to the other

@@ -94,6 +94,8 @@ func TestAccess(t *testing.T) {
 		{"", "user role ann look", 1, "risso user role NAME admin"},
 		{"", "user remove ann", 1, "the last user with the role admin"},
 		{"", "user role bob change", 0, "only for group=shop*"},
+		{"", "user role bob look", 0, "of another role the limits stay: only for group=shop*"},
+		{"", "user role bob failover", 0, "the role failover, only for group=shop*"},
 		{"", "user role bob change --all", 0, "the role change"},
 		{"", "user role kim look", 1, "risso user list"},
 		{"", "user logout kim", 1, "risso user list"},

@@ -97,6 +97,14 @@ func TestShard(t *testing.T) {
 	run(0, "", "group remove east")
 	run(0, "", "shard remove sales")
 	run(1, "there is no such map", "shard list sales")
+
+	actions := run(0, "", "audit actions --limit 100")
+	for _, what := range []string{"the definition of map orders was done", "the definition of map orders failed: ", "the addition of keys to shard us of map sales in group east was done",
+		"the removal of shard us from map sales was done", "the removal of map sales was done"} {
+		if !strings.Contains(actions, what) {
+			t.Errorf("the actions lack %q:\n%s", what, actions)
+		}
+	}
 }
 
 // cutOffMove asks what would become of moves that were cut off, and sees that nothing is changed by that.
@@ -163,8 +171,13 @@ func cutOffMove(t *testing.T, data string, servers map[string]*sql.DB, run func(
 		t.Fatal(err)
 	}
 	dry(1, "no move of the map is under way", "shard undo orders --dry-run")
-	begin(shard.Copying)
+	other := begin(shard.Copying)
 	dry(0, "go on with the copy of shop.orders", "shard resume orders --dry-run")
 	dry(0, "drop the triggers in group west: writes of the rows are taken as before", "shard undo orders --dry-run")
+	other.Log.Server = "a server that is no longer the primary"
+	if err := other.Save(ctx); err != nil {
+		t.Fatal(err)
+	}
+	run(1, "risso shard undo orders takes it back", "shard resume orders")
 	run(0, "taken back", "shard undo orders")
 }

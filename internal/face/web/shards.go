@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/avail/shard"
 	"github.com/rissodb/risso/internal/avail/shard/keep"
 )
@@ -33,9 +35,32 @@ type shardMap struct {
 	Primaries map[string]group.Server `json:"primaries"`
 }
 
-// shards is GET /shards?map=NAME, without a token as where the primary of a group is.
+// answerShards answers GET /shards?map=NAME, without a token as where the primary of a group is. What is too old is refused as there.
+func (s *server) answerShards(w http.ResponseWriter, r *http.Request) {
+	fail := func(w http.ResponseWriter, err error) {
+		if no, ok := errors.AsType[*publish.Refusal](err); ok {
+			no.ServeHTTP(w, r)
+			return
+		}
+		writeError(w, err)
+	}
+	s.question(s.gate.quick, fail, func(r *http.Request, a *answer) error {
+		out, err := s.shards(r)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(a).Encode(out)
+	}).ServeHTTP(w, r)
+}
+
 func (s *server) shards(r *http.Request) (any, error) {
-	name := r.URL.Query().Get("map")
+	q := r.URL.Query()
+	for other := range q {
+		if other != "map" && other != "key" {
+			return nil, badRequest("?"+other+" means nothing here: map and key do", "")
+		}
+	}
+	name := q.Get("map")
 	if name == "" {
 		all, err := s.Shards.Maps(r.Context())
 		if err != nil {
@@ -59,7 +84,10 @@ func (s *server) shards(r *http.Request) (any, error) {
 		}
 		return *v.Primary, true
 	}
-	if !r.URL.Query().Has("key") {
+	if !q.Has("key") {
+		if err := s.freshMap(m); err != nil {
+			return nil, err
+		}
 		out := shardMap{*m, map[string]group.Server{}}
 		for _, sh := range m.Shards {
 			if p, ok := primary(sh.Group); ok {
@@ -68,7 +96,7 @@ func (s *server) shards(r *http.Request) (any, error) {
 		}
 		return out, nil
 	}
-	key, err := m.Key(r.URL.Query().Get("key"))
+	key, err := m.Key(q.Get("key"))
 	if err != nil {
 		return nil, badRequest(err.Error(), "")
 	}
@@ -81,4 +109,23 @@ func (s *server) shards(r *http.Request) (any, error) {
 		return nil, failed(http.StatusServiceUnavailable, "group "+sh.Group+" of shard "+sh.Name+" has no primary now", "ask again")
 	}
 	return shardAt{m.Name, m.Epoch, key, sh.Name, sh.Group, p.Name, p.Address}, nil
+}
+
+// freshMap refuses a map of whose groups nothing is known that is fresh: a controller that is cut off does not hear of another epoch either.
+func (s *server) freshMap(m *shard.Map) error {
+	var old error
+	for _, sh := range m.Shards {
+		v, ok := s.Views.View(sh.Group)
+		if !ok {
+			v = group.View{Group: sh.Group}
+		}
+		err := s.Clients.Fresh(v)
+		if err == nil {
+			return nil
+		}
+		if old == nil {
+			old = err
+		}
+	}
+	return old
 }

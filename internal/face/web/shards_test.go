@@ -37,7 +37,7 @@ func TestShards(t *testing.T) {
 	b.Tell(group.View{Group: "east", Epoch: 1, Primary: &group.Server{Name: "db9", Address: "10.0.0.9:3306"}, Since: now.Add(-time.Hour), Seen: now.Add(-2 * time.Hour)}, nil)
 	s := newSiteOf(t, false, func(o *Options) {
 		o.Views, o.Clients = b, publish.NewDesk(b, time.Hour)
-		o.Shards = sharding{{Name: "orders", Kind: shard.Range, Keys: shard.Integer, Epoch: 7, Shards: []shard.Shard{{Name: "low", Group: "west"}, {Name: "high", Group: "east", From: "100"}}}}
+		o.Shards = sharding{{Name: "cut", Kind: shard.Range, Keys: shard.Integer, Epoch: 2, Shards: []shard.Shard{{Name: "all", Group: "east"}}}, {Name: "orders", Kind: shard.Range, Keys: shard.Integer, Epoch: 7, Shards: []shard.Shard{{Name: "low", Group: "west"}, {Name: "high", Group: "east", From: "100"}}}}
 	})
 	for _, c := range []struct {
 		path string
@@ -45,11 +45,14 @@ func TestShards(t *testing.T) {
 		says string
 	}{
 		{"/shards?map=orders&key=5", 200, `{"map":"orders","epoch":7,"key":"5","shard":"low","group":"west","server":"db1","address":"10.0.0.1:3306"}`},
-		{"/shards?key=-5", 200, `"shard":"low"`},
+		{"/shards?map=orders&key=-5", 200, `"shard":"low"`},
+		{"/shards?key=-5", 400, "which map of shards is not said"},
 		{"/shards?map=orders&key=100", 503, "group east of shard high has no primary now"},
 		{"/shards?map=orders&key=x", 400, "not a key of this map"},
 		{"/shards?map=other&key=1", 404, "no map of shards of that name"},
 		{"/shards?map=orders", 200, `"primaries":{"west":{"server":"db1","address":"10.0.0.1:3306"}}`},
+		{"/shards?map=cut", 503, `"error":"where the clients of east go was last known 2 h ago, which is too long","group":"east","epoch":1,"age_s":720`},
+		{"/shards?map=orders&keys=5", 400, "?keys means nothing here: map and key do"},
 	} {
 		resp, err := http.Get(s.URL + c.path)
 		if err != nil {
@@ -59,6 +62,9 @@ func TestShards(t *testing.T) {
 		resp.Body.Close()
 		if resp.StatusCode != c.code || !strings.Contains(string(body), c.says) {
 			t.Errorf("%s: %d %s, want %d with %s", c.path, resp.StatusCode, body, c.code, c.says)
+		}
+		if h := resp.Header; c.path == "/shards?map=cut" && (h.Get("Retry-After") != "1" || h.Get("Age") != "7200" || h.Get("Risso-Age") == "" || h.Get("Cache-Control") != "no-store") {
+			t.Errorf("%s: got the headers %v, want those of /primary", c.path, h)
 		}
 	}
 }

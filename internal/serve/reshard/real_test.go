@@ -67,7 +67,7 @@ func newStory(t *testing.T, spec string, m shard.Map) *story {
 			t.Fatal(err)
 		}
 		s.exec(name, "CREATE DATABASE shop")
-		s.exec(name, "CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT NOT NULL, place VARCHAR(20) NOT NULL, n INT NOT NULL, note VARCHAR(100), price DOUBLE, at DATETIME(6) NOT NULL DEFAULT '2026-01-02 03:04:05.678', doc JSON, raw VARBINARY(20), UNIQUE (note), KEY (customer))")
+		s.exec(name, orders)
 	}
 	if err := s.mover.Maps.Add(ctx, &m); err != nil {
 		t.Fatal(err)
@@ -83,6 +83,8 @@ func newStory(t *testing.T, spec string, m shard.Map) *story {
 	}
 	return s
 }
+
+const orders = "CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT NOT NULL, place VARCHAR(20) NOT NULL, n INT NOT NULL, note VARCHAR(100), price DOUBLE, at DATETIME(6) NOT NULL DEFAULT '2026-01-02 03:04:05.678', doc JSON, raw VARBINARY(20), UNIQUE (note), KEY (customer))"
 
 const insert = "INSERT INTO shop.orders (id, customer, place, n, note, price, doc, raw) VALUES "
 
@@ -443,4 +445,167 @@ func TestStopped(t *testing.T) {
 	}
 	stop()
 	s.audit(place)
+}
+
+// TestNewGroupFailsOver holds that the old rows, the last ones there are, stay where the new group has another primary that lacks some of them or has other
+// ones, and that they go where it has them all.
+func TestNewGroupFailsOver(t *testing.T) {
+	for _, spec := range []string{"mariadb-10.11", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			sandboxtest.Need(t, spec)
+			s := newStory(t, spec, shard.Map{Name: "shop", Kind: shard.Range, Keys: shard.Integer, Epoch: 1, Tables: []shard.Table{{Schema: "shop", Name: "orders", Column: "customer"}},
+				Shards: []shard.Shard{{Name: "all", Group: "west"}}})
+			// The new group fails over and back, and clients change rows meanwhile: its primary has all that was compared.
+			s.cutBefore(shard.Cleaning, shard.Asked{Shard: "all", New: "high", At: "190", To: "east"})
+			s.failOver("east", s.targets["east"])
+			s.exec("east", "UPDATE shop.orders SET n = 2 WHERE id = 190000")
+			s.exec("east", "DELETE FROM shop.orders WHERE id = 190001")
+			s.book[190000] = 2
+			delete(s.book, 190001)
+			s.resumes(nil, 190*first)
+			s.audit(byCustomer)
+			// Another one, which lacks the rows.
+			s.cutBefore(shard.Cleaning, shard.Asked{Shard: "all", New: "mid", At: "180", To: "east"})
+			node := sandboxtest.Up(t, spec, "binlog_format=ROW")
+			s.conns["east"] = sandboxtest.Connect(t, node)
+			s.exec("east", "CREATE DATABASE shop")
+			s.exec("east", orders)
+			s.failOver("east", sandboxtest.Target(t, node))
+			s.resumes(reshard.ErrLost, 190*first)
+			if triggers, err := s.conns["west"].Text(t.Context(), "SELECT COUNT(*) FROM INFORMATION_SCHEMA.TRIGGERS WHERE TRIGGER_NAME LIKE 'risso%'"); triggers != "3" {
+				t.Errorf("%s triggers are left, %v", triggers, err)
+			}
+			var rows []string
+			for id, n := range s.book {
+				if id >= 180_000 {
+					rows = append(rows, row(id, id/1000, n))
+				}
+			}
+			s.exec("east", insert+strings.Join(rows, ", "))
+			s.exec("east", "UPDATE shop.orders SET n = 7 WHERE id = 180000")
+			s.resumes(reshard.ErrLost, 190*first)
+			s.exec("east", "UPDATE shop.orders SET n = 1 WHERE id = 180000")
+			s.resumes(nil, 180*first)
+			s.audit(byCustomer)
+			// Who looked decides that the old rows stay.
+			s.cutBefore(shard.Cleaning, shard.Asked{Shard: "all", New: "low", At: "170", To: "east"})
+			s.failOver("east", s.targets["east"])
+			s.resumes(reshard.ErrLost, 180*first)
+			s.mover.Keep = true
+			s.resumes(nil, 180*first)
+		})
+	}
+}
+
+// TestReopened holds that writes are taken again as soon as a move goes on whose old primary could not be reached to take them again at once.
+func TestReopened(t *testing.T) {
+	const spec = "mariadb-10.11"
+	sandboxtest.Need(t, spec)
+	s := newStory(t, spec, shard.Map{Name: "shop", Kind: shard.Range, Keys: shard.Integer, Epoch: 1, Tables: []shard.Table{{Schema: "shop", Name: "orders", Column: "customer"}},
+		Shards: []shard.Shard{{Name: "all", Group: "west"}}})
+	ctx := t.Context()
+	triggers := func() string {
+		n, err := s.conns["west"].Text(ctx, "SELECT COUNT(*) FROM INFORMATION_SCHEMA.TRIGGERS WHERE TRIGGER_NAME LIKE 'risso%'")
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	m := *s.mover
+	m.Limits.Whole = 10_000 // all is compared while writes are refused, which waits for the lock
+	p, err := m.Plan(ctx, "shop", shard.Asked{Shard: "all", New: "high", At: "190", To: "east"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	m.Before = func(stage shard.Stage) error {
+		if stage != shard.Switching {
+			return nil
+		}
+		s.exec("east", "LOCK TABLES shop.orders WRITE")
+		go func() {
+			defer close(gone)
+			for triggers() != "3" && ctx.Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if err := s.mover.Groups.SetAccess(ctx, "west", groups.Access{Members: map[string]string{"west1": "nobody@tcp(127.0.0.1:1)/"}}); err != nil {
+				t.Error(err)
+			}
+			holder, err := s.conns["west"].Text(ctx, "SELECT IS_USED_LOCK('risso_shard_"+p.Move.ID+"')")
+			if err == nil {
+				err = s.conns["west"].Exec(ctx, "KILL "+holder)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		return nil
+	}
+	if _, err = m.Run(ctx, p); err == nil || !strings.Contains(err.Error(), "writes of the rows are refused still") {
+		t.Fatal(err)
+	}
+	<-gone
+	s.exec("east", "UNLOCK TABLES")
+	if n := triggers(); n != "3" {
+		t.Errorf("%s triggers are there after the failure, want 3", n)
+	}
+	s.failOver("west", s.targets["west"]) // reached again
+	s.mover.Before = func(stage shard.Stage) error {
+		if n := triggers(); stage == shard.Copying && n != "0" {
+			t.Errorf("%s triggers refuse writes while the copy goes on", n)
+		}
+		return nil
+	}
+	s.resumes(nil, 190*first)
+	s.audit(byCustomer)
+}
+
+// cutBefore begins a move, and ends it before a stage as a kill would.
+func (s *story) cutBefore(stage shard.Stage, asked shard.Asked) {
+	s.t.Helper()
+	cut := errors.New("cut off")
+	m := *s.mover
+	m.Before = func(now shard.Stage) error {
+		if now == stage {
+			return cut
+		}
+		return nil
+	}
+	p, err := m.Plan(s.t.Context(), "shop", asked, false)
+	if err == nil {
+		_, err = m.Run(s.t.Context(), p)
+	}
+	if !errors.Is(err, cut) {
+		s.t.Fatal(err)
+	}
+}
+
+// failOver makes a server the primary of a group.
+func (s *story) failOver(name string, to mysql.Target) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	err := s.mover.Groups.SetAccess(ctx, name, groups.Access{Members: map[string]string{name + "1": to.Secret()}})
+	if err == nil {
+		_, err = s.mover.Groups.Change(ctx, name, func(g *group.Group) error { g.Epoch++; return nil })
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// resumes goes on with the move, with an error or none, and holds how many rows the old group has then.
+func (s *story) resumes(want error, left int) {
+	s.t.Helper()
+	j, err := s.mover.Resume(s.t.Context(), "shop")
+	if j == nil {
+		s.t.Fatal(err)
+	}
+	if !errors.Is(err, want) || want == nil && j.Stage != shard.Done || want != nil && j.Stage != shard.Cleaning {
+		s.t.Errorf("%s, %v, want %v", j.Stage, err, want)
+	}
+	s.t.Log(err)
+	if n, err := s.conns["west"].Text(s.t.Context(), "SELECT COUNT(*) FROM shop.orders"); n != strconv.Itoa(left) {
+		s.t.Errorf("the old group has %s rows, want %d, %v", n, left, err)
+	}
 }

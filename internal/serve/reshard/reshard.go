@@ -44,6 +44,7 @@ type Mover struct {
 	Groups *groups.Room
 	Maps   *keep.Room
 	Limits Limits
+	Keep   bool         // the old rows stay, also those of a move that was to delete them
 	Say    func(string) // how far it is; nil: nobody listens
 	// Before is called before each stage of a move, for tests; an error ends it there as a kill would.
 	Before func(shard.Stage) error
@@ -56,6 +57,7 @@ var (
 	ErrMoved   = errors.New("the primary of the group is another server than when the move began")
 	ErrNothing = errors.New("no move of the map is under way")
 	ErrTooLate = errors.New("the rows have moved already")
+	ErrLost    = errors.New("the new group may have lost rows that moved")
 )
 
 // Plan is a move that was checked.
@@ -150,6 +152,7 @@ func (m *Mover) PlanResume(ctx context.Context, name string) (change.Plan, error
 	if err != nil {
 		return nil, err
 	}
+	j.Keep = j.Keep || m.Keep
 	switch stage {
 	case shard.Undoing:
 		return back(&j.Move), nil
@@ -157,7 +160,7 @@ func (m *Mover) PlanResume(ctx context.Context, name string) (change.Plan, error
 		return behindSwitch(&j.Move), nil
 	}
 	var plan change.Plan
-	if stage == shard.Switching {
+	if guarded(j, stage) {
 		plan = change.Plan{{What: "drop the triggers in group", Where: j.From, Why: "writes of the rows are taken while the copy is compared again"}}
 	}
 	plan = append(plan, change.Step{What: "go on with the copy of", Where: tables(&j.Move), Why: j.Part.Words() + ", from group " + j.From + " to group " + j.Asked.To})
@@ -223,6 +226,7 @@ func (m *Mover) Resume(ctx context.Context, name string) (*keep.Journal, error) 
 	if err != nil {
 		return nil, err
 	}
+	j.Keep = j.Keep || m.Keep
 	if err := j.Save(ctx); err != nil {
 		return j, err
 	}
@@ -246,6 +250,11 @@ func (m *Mover) Undo(ctx context.Context, name string) (*keep.Journal, error) {
 		return j, err
 	}
 	return j, m.goOn(ctx, j)
+}
+
+// guarded reports whether the old group may refuse writes of rows of a map that is not switched.
+func guarded(j *keep.Journal, stage shard.Stage) bool {
+	return stage == shard.Switching || stage == shard.Copying && !j.Fenced.IsZero()
 }
 
 // seeSwitched finds out whether a process that was killed while it switched has done so: the map says it.
@@ -278,7 +287,7 @@ func (m *Mover) goOn(ctx context.Context, j *keep.Journal) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	if j.Stage == shard.Switching { // what was known of the copy is lost, and writes are not refused while it is compared again
+	if guarded(j, j.Stage) { // what was known of the copy is lost, and writes are not refused while it is compared again
 		if err := r.reopen(ctx); err != nil {
 			return err
 		}

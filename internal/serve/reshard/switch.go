@@ -91,6 +91,9 @@ func (r *run) switching(ctx context.Context) error {
 		err = r.settle(ctx)
 	}
 	if err == nil {
+		err = r.shown(ctx)
+	}
+	if err == nil {
 		err = r.same(ctx)
 	}
 	if err == nil {
@@ -114,9 +117,10 @@ func (r *run) switching(ctx context.Context) error {
 	return err
 }
 
-// reopen takes writes of the rows again. The journal comes first: a process that another one has followed may drop nothing.
+// reopen takes writes of the rows again. The journal comes first: a process that another one has followed may drop nothing. Who goes on after this failed sees
+// by Fenced that there may be guards.
 func (r *run) reopen(ctx context.Context) error {
-	r.j.Stage, r.j.Fenced = shard.Copying, time.Time{}
+	r.j.Stage = shard.Copying
 	if err := r.j.Save(ctx); err != nil {
 		return err
 	}
@@ -126,7 +130,11 @@ func (r *run) reopen(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.lift(ctx)
+	if err := r.lift(ctx); err != nil {
+		return err
+	}
+	r.j.Fenced = time.Time{}
+	return r.j.Save(ctx)
 }
 
 // settle copies what changed last, and compares.
@@ -211,6 +219,9 @@ func (r *run) cleaning(ctx context.Context) error {
 		return err
 	}
 	if !r.j.Keep {
+		if err := r.arrived(ctx); err != nil {
+			return err
+		}
 		if err := r.deleted(ctx, r.from); err != nil {
 			return err
 		}
@@ -249,6 +260,11 @@ func (r *run) deleted(ctx context.Context, s *side) error {
 				break
 			}
 			after = keys[len(keys)-1]
+			if s == r.from { // a failover of the new group amid this may lose the rows there
+				if err := r.unchanged(ctx); err != nil {
+					return err
+				}
+			}
 			err = r.again(ctx, func() error {
 				return s.rows.Exec(ctx, "DELETE /* risso: rows that are in another group */ FROM "+t.full()+" WHERE "+keyColumns(t)+" IN ("+strings.Join(keys, ", ")+") AND "+r.where(t))
 			})

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/release"
@@ -168,6 +171,9 @@ func (n *Node) remove(ctx context.Context, name string) error {
 	if len(servers) == 1 {
 		return fmt.Errorf("%w: %s is the only controller; to make its state unshared, stop it and run risso controller leave", state.ErrRejected, name)
 	}
+	if err := n.enoughWithout(ctx, name); err != nil {
+		return err
+	}
 	if m, err := n.memberOf(ctx, name); err == nil {
 		if m.Fingerprint != "" {
 			if _, err := n.Store.PutDocument(ctx, state.Document{Kind: kindRemoved, Key: m.Fingerprint, By: n.Folder.Name, Body: json.RawMessage(`"` + name + `"`)}); err != nil && !errors.Is(err, state.ErrConflict) {
@@ -187,6 +193,40 @@ func (n *Node) remove(ctx context.Context, name string) error {
 	}
 	n.Logger.Warn("a controller was removed", "name", name)
 	return nil
+}
+
+// enoughWithout refuses where of those that vote, but for one, no more than half answer: without that one nothing could be agreed on any more, not even that
+// another one is removed.
+func (n *Node) enoughWithout(ctx context.Context, name string) error {
+	var all errgroup.Group
+	var mu sync.Mutex
+	var silent []string
+	left := 0
+	for _, s := range n.servers() {
+		if string(s.ID) == name || s.Suffrage != raft.Voter {
+			continue
+		}
+		left++
+		if string(s.ID) == n.Folder.Name {
+			continue
+		}
+		all.Go(func() error {
+			m, err := n.memberOf(ctx, string(s.ID))
+			if err != nil || !n.answers(ctx, string(s.Address), m.Fingerprint) {
+				mu.Lock()
+				silent = append(silent, string(s.ID))
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // none fails
+	if 2*(left-len(silent)) > left {
+		return nil
+	}
+	slices.Sort(silent)
+	return fmt.Errorf("%w: without %s nothing could be agreed on: %s of the %d that would be left do not answer; start them, or remove those that are lost first: risso controller remove %s",
+		state.ErrRejected, name, strings.Join(silent, " and "), left, silent[0])
 }
 
 // self is this controller as it wants to be known.

@@ -673,6 +673,37 @@ func TestLostAndReplaced(t *testing.T) {
 	c.settle(l)
 }
 
+// TestRemoveAmidLoss: with one of three killed another one that lives is not removed, as the one that would be left could agree on nothing; the lost one is.
+func TestRemoveAmidLoss(t *testing.T) {
+	c := newCluster(t, beatOfProcesses, "")
+	c.kill(c.procs[2])
+	c.leads(c.procs[:2])
+	remove := func(name string) error {
+		_, err := state.DialDoor(filepath.Join(c.procs[0].data, state.Door)).Ask(t.Context(), http.MethodPost, "/remove", []byte(`{"name":"`+name+`"}`))
+		return err
+	}
+	for _, name := range []string{"c1", "c2"} {
+		if err := remove(name); !errors.Is(err, state.ErrRejected) || !strings.Contains(err.Error(), "risso controller remove c3") {
+			t.Errorf("the removal of %s: %v, want it refused, with what to do", name, err)
+		}
+	}
+	if err := c.writes(c.procs[1], "both", time.Minute); err != nil {
+		t.Errorf("a write after that: %v", err)
+	}
+	if err := remove("c3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.writes(c.procs[1], "two", time.Minute); err != nil {
+		t.Errorf("a write by two: %v", err)
+	}
+	if err := remove("c2"); err != nil {
+		t.Errorf("the removal of one of two that live: %v", err)
+	}
+	if err := c.writes(c.procs[0], "one", time.Minute); err != nil {
+		t.Errorf("a write by one: %v", err)
+	}
+}
+
 // TestLeaderWithFullDisk: another one leads, and the one whose disk is full has everything when there is room again.
 func TestLeaderWithFullDisk(t *testing.T) {
 	c := newCluster(t, beatOfProcesses, "size=6m")

@@ -30,6 +30,7 @@ import (
 type command struct {
 	screen.Streams
 	data, output string
+	call         func() string // the command, by which actions are known
 }
 
 // New is risso controller and all below it.
@@ -56,7 +57,7 @@ risso serve of their data folder to run then. They work on any controller.`,
 
 // bind adds the flags that all have.
 func (c *command) bind(cmd *cobra.Command, s screen.Streams) *cobra.Command {
-	c.Streams = s
+	c.Streams, c.call = s, cmd.CommandPath
 	cmd.Flags().StringVar(&c.data, "data", home.Data(), "data folder")
 	flags.OutputVar(cmd.Flags(), &c.output, "", "text", "json")
 	return cmd
@@ -97,6 +98,19 @@ func (c *command) ask(ctx context.Context, path string, in, out any) error {
 		return fault.New(fault.Failed, "start it", fmt.Errorf("no risso serve runs on %s", c.data))
 	}
 	return err
+}
+
+// did writes down what was done to a controller, or failed, and who gave the command. It returns err, or else why it could not be written down.
+func (c *command) did(ctx context.Context, name, what string, err error) error {
+	st, opened := state.Open(ctx, c.stateFile())
+	if opened != nil {
+		if err == nil {
+			err = fmt.Errorf("it was done, and could not be written down: %w", serve.FolderFailure(c.data, opened))
+		}
+		return err
+	}
+	defer st.Close()
+	return flags.Noted(ctx, st, c.call(), "controller "+name, what, err)
 }
 
 // done tells what was done.
@@ -199,6 +213,9 @@ func (c *initial) run(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, os.RemoveAll(f.Path), c.unshare(ctx))
 		}
+		if err := c.did(ctx, settings.Name, "the making of the first controller, "+settings.Name, nil); err != nil {
+			return err
+		}
 		return c.done(Answer{settings.Cluster, settings.Name, settings.Address, ""}, fmt.Sprintf("controller %s is made; start risso serve, then invite others: risso controller invite FILE", settings.Name))
 	})
 }
@@ -250,6 +267,9 @@ func (c *leave) run(ctx context.Context) error {
 			if err := os.Rename(f.Path, moved); err != nil {
 				return fmt.Errorf("move the controller's folder aside: %w", err)
 			}
+		}
+		if err := c.did(ctx, f.Name, strings.TrimSpace("the end of sharing the state, by controller "+f.Name), nil); err != nil {
+			return err
 		}
 		return c.done(Answer{f.Cluster, f.Name, f.Address, moved}, "the state belongs to this risso serve alone")
 	})

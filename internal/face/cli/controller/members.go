@@ -62,15 +62,23 @@ func (c *invite) run(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("write the invitation: %w", err)
 	}
+	if err := c.did(ctx, f.Name, "the writing of an invitation, which has the controllers' key, to "+file, writeNew(file, append(text, '\n'))); err != nil {
+		return err
+	}
+	return c.done(Answer{f.Cluster, f.Name, f.Address, file}, file+" is written; it has the controllers' key: keep it secret, and delete it when all have joined")
+}
+
+// writeNew writes a file that only its owner may read, and that is not there yet.
+func writeNew(file string, text []byte) error {
 	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = out.Write(text)
+		err = errors.Join(err, out.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("write the invitation: %w", err)
 	}
-	_, err = out.Write(append(text, '\n'))
-	if err = errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("write the invitation: %w", err)
-	}
-	return c.done(Answer{f.Cluster, f.Name, f.Address, file}, file+" is written; it has the controllers' key: keep it secret, and delete it when all have joined")
+	return nil
 }
 
 type join struct {
@@ -125,6 +133,9 @@ func (c *join) run(ctx context.Context, file string) error {
 		f, err := agree.JoinFolder(c.data, settings, i)
 		if err != nil {
 			return errors.Join(err, os.RemoveAll(f.Path))
+		}
+		if err := c.did(ctx, settings.Name, "the making of controller "+settings.Name+", which joins others", nil); err != nil {
+			return err
 		}
 		return c.done(Answer{f.Cluster, f.Name, f.Address, ""}, fmt.Sprintf("controller %s is made; start risso serve, and it asks to be let in", f.Name))
 	})
@@ -221,7 +232,7 @@ this one included, must run. To bring a machine back, join it again.
 		Example: "  risso controller remove c3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.about(cmd.Context(), "/remove", args[0], "controller "+args[0]+" is taken out")
+			return c.about(cmd.Context(), "/remove", args[0], "the removal of controller "+args[0], "controller "+args[0]+" is taken out")
 		},
 	}
 	return c.bind(cmd, s)
@@ -240,15 +251,19 @@ func newLead(s screen.Streams) *cobra.Command {
 		Example: "  risso controller lead c2",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.about(cmd.Context(), "/lead", args[0], "controller "+args[0]+" leads")
+			return c.about(cmd.Context(), "/lead", args[0], "the handing of the lead to controller "+args[0], "controller "+args[0]+" leads")
 		},
 	}
 	return c.bind(cmd, s)
 }
 
 // about has something done to a controller.
-func (c *command) about(ctx context.Context, path, name, text string) error {
-	if err := c.ask(ctx, path, agree.Member{Name: name}, nil); err != nil {
+func (c *command) about(ctx context.Context, path, name, what, text string) error {
+	err := c.ask(ctx, path, agree.Member{Name: name}, nil)
+	if agree.Exists(c.data) { // else there is nothing to change
+		err = c.did(ctx, name, what, err)
+	}
+	if err != nil {
 		return err
 	}
 	f, _, err := agree.OpenFolder(c.data)

@@ -59,12 +59,22 @@ func (f *Groups) With(ctx context.Context, do func(*keep.Room) error) error {
 // Did writes down that a command changed a group, or tried to, and who gave it; what names the change, as in "the removal of group shop". It is for use within With, and returns err, or else why it could not be
 // written down.
 func (f *Groups) Did(ctx context.Context, group, what string, err error) error {
+	return Noted(ctx, f.facts, f.call(), "group "+group, what, err)
+}
+
+// DidTo is Did for something else than a group, as in "map orders".
+func (f *Groups) DidTo(ctx context.Context, subject, what string, err error) error {
+	return Noted(ctx, f.facts, f.call(), subject, what, err)
+}
+
+// Noted writes down what a command did, or failed to do. It returns err, or else why it could not be written down.
+func Noted(ctx context.Context, facts *state.Store, call, subject, what string, err error) error {
 	outcome, text := state.ActionDone, what+" was done"
 	if err != nil {
 		outcome, text = state.ActionFailed, what+" failed: "+oneline.Of(err.Error())+"; asked for"
 	}
 	// A command that was interrupted says so, too.
-	_, noted := f.facts.AddAction(context.WithoutCancel(ctx), state.ActionBy(Person(f.call()), outcome, fleet.Event{Subject: "group " + group, Text: text}))
+	_, noted := facts.AddAction(context.WithoutCancel(ctx), state.ActionBy(Person(call), outcome, fleet.Event{Subject: subject, Text: text}))
 	if err == nil && noted != nil {
 		err = fmt.Errorf("it was done, and could not be written down: %w", noted)
 	}

@@ -49,10 +49,11 @@ func newActions(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "actions",
 		Short: "List what people and programs did through Risso, or tried to",
-		Long: `Actions are jobs started and stopped, alerts acknowledged, failovers, users and tokens
-changed, sign-ins: each with when, who, by which way (a password, a token, a command), from
-which address, with which role, and how it went: done, failed or refused. Of what is
-refused all the time only some are kept, with the number of the others.
+		Long: `Actions are jobs started and stopped, alerts acknowledged, failovers, groups, maps of shards,
+controllers, users and tokens changed, sign-ins: each with when, who, by which way (a
+password, a token, a command), from which address, with which role, and how it went: done,
+failed or refused. Of what is refused all the time only some are kept, with the number of
+the others.
 
 They are read from the data folder of this machine, or asked of a running risso serve by
 --url and a token with the role admin.`,

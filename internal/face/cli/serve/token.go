@@ -165,7 +165,10 @@ func readRole(flag, role string, only []string) (state.Role, state.Only, error) 
 // may says what a role allows.
 func may(r state.Role, only state.Only) string {
 	text := map[state.Role]string{state.RoleLook: "look", state.RoleChange: "change", state.RoleFailover: "fail over", state.RoleAdmin: "manage access"}[r]
-	if len(only) > 0 {
+	switch {
+	case len(only) > 0 && r == state.RoleLook:
+		text += ", with another role only " + only.String()
+	case len(only) > 0:
 		text += ", only " + only.String()
 	}
 	return text

@@ -131,7 +131,8 @@ func (f *accessFlags) addUser(s screen.Streams) *cobra.Command {
 func (f *accessFlags) userRole(s screen.Streams) *cobra.Command {
 	var only []string
 	all := false
-	cmd := &cobra.Command{Use: "role NAME ROLE", Short: "Give a user another role, or other limits", Args: cobra.ExactArgs(2),
+	cmd := &cobra.Command{Use: "role NAME ROLE", Short: "Give a user another role, or other limits",
+		Long: "The limits stay, unless --only gives others, --all takes them away, or the role is admin.", Args: cobra.ExactArgs(2),
 		Example: "  risso user role bob look\n  risso user role bob failover --only 'group=shop*'\n  risso user role bob failover --all",
 		RunE: f.on(s, func(ctx context.Context, st *state.Store, name string, args []string) (string, error) {
 			if all && len(only) > 0 {
@@ -141,7 +142,8 @@ func (f *accessFlags) userRole(s screen.Streams) *cobra.Command {
 			if err != nil {
 				return "", err
 			}
-			if len(only) == 0 && !all && (role == state.RoleChange || role == state.RoleFailover) { // the limits stay
+			// The limits stay, also of who may only look for a while. An admin has none.
+			if len(only) == 0 && !all && role != state.RoleAdmin {
 				list, err := st.Users(ctx)
 				if err != nil {
 					return "", err
@@ -153,7 +155,10 @@ func (f *accessFlags) userRole(s screen.Streams) *cobra.Command {
 				}
 			}
 			text := "the user " + name + " was given the role " + string(role)
-			if len(limits) > 0 {
+			switch {
+			case len(limits) > 0 && role == state.RoleLook:
+				text += "; of another role the limits stay: only for " + limits.String() + ","
+			case len(limits) > 0:
 				text += ", only for " + limits.String() + ","
 			}
 			return text, st.SetRole(ctx, name, role, limits)

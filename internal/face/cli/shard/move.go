@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -108,7 +109,7 @@ func (c *move) told() screen.Streams {
 func (c *move) mover(maps *keep.Room, g *groups.Room) *reshard.Mover {
 	limits := reshard.DefaultLimits()
 	limits.Grace = c.grace
-	return &reshard.Mover{Groups: g, Maps: maps, Limits: limits, Say: screen.Says(c.Err)}
+	return &reshard.Mover{Groups: g, Maps: maps, Limits: limits, Keep: c.keep, Say: screen.Says(c.Err)}
 }
 
 func (c *move) run(ctx context.Context, name string) error {
@@ -141,7 +142,7 @@ func (c *move) answer(a Moved, j *keep.Journal, err error) error {
 		a.Move = &j.Move
 		fmt.Fprintln(c.told().Out, reshard.Words(j.Move))
 		if err != nil && j.Ended.IsZero() {
-			fmt.Fprintf(c.Err, "risso shard resume %s goes on\n", a.Map)
+			fmt.Fprintln(c.Err, next(j.Move, err))
 		}
 	}
 	if c.output != "json" {
@@ -156,6 +157,18 @@ func (c *move) answer(a Moved, j *keep.Journal, err error) error {
 	return err
 }
 
+// next is what brings a move to its end that err cut off.
+func next(m shard.Move, err error) string {
+	before := m.Stage == shard.Copying || m.Stage == shard.Switching
+	switch {
+	case before && (errors.Is(err, reshard.ErrMoved) || errors.Is(err, reshard.ErrDiffers) || errors.Is(err, reshard.ErrRefused) && m.Log.File != ""):
+		return "risso shard undo " + m.Map + " takes it back"
+	case errors.Is(err, reshard.ErrLost):
+		return "risso shard resume " + m.Map + " looks again whether the rows are in group " + m.Asked.To
+	}
+	return "risso shard resume " + m.Map + " goes on"
+}
+
 // end is how a move that was cut off comes to an end.
 type end struct {
 	does string // in words
@@ -164,7 +177,7 @@ type end struct {
 }
 
 // ending is a command that brings a move that was cut off to an end.
-func ending(s screen.Streams, use, short, long, example string, e end) *cobra.Command {
+func ending(s screen.Streams, use, short, long, example string, e end) (*move, *cobra.Command) {
 	c := &move{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -185,15 +198,19 @@ func ending(s screen.Streams, use, short, long, example string, e end) *cobra.Co
 			})
 		}}
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
-	return c.bind(cmd, s)
+	return c, c.bind(cmd, s)
 }
 
 func newResume(s screen.Streams) *cobra.Command {
-	return ending(s, "resume MAP", "Go on with a move of rows that was cut off", "A process that still works on it is stopped by its next entry into the journal.",
-		"  risso shard resume orders", end{"going on with", (*reshard.Mover).PlanResume, (*reshard.Mover).Resume})
+	c, cmd := ending(s, "resume MAP", "Go on with a move of rows that was cut off", `A process that still works on it is stopped by its next entry into the journal. Before the old rows are deleted it
+looks whether the primary of the new group has them, where that is another one than the rows were compared with.`,
+		"  risso shard resume orders\n  risso shard resume orders --keep-rows", end{"going on with", (*reshard.Mover).PlanResume, (*reshard.Mover).Resume})
+	cmd.Flags().BoolVar(&c.keep, "keep-rows", false, "leave the old rows where they were, as far as they are there")
+	return cmd
 }
 
 func newUndo(s screen.Streams) *cobra.Command {
-	return ending(s, "undo MAP", "Take a move of rows back that was cut off before the map was changed", "Writes of the rows are taken as before, and the copy is deleted.",
+	_, cmd := ending(s, "undo MAP", "Take a move of rows back that was cut off before the map was changed", "Writes of the rows are taken as before, and the copy is deleted.",
 		"  risso shard undo orders", end{"taking back", (*reshard.Mover).PlanUndo, (*reshard.Mover).Undo})
+	return cmd
 }

@@ -120,7 +120,7 @@ first shard; by hash the first slot, where without any the slots are divided eve
 						return err
 					}
 				}
-				if err := r.Add(cmd.Context(), m); err != nil {
+				if err := c.DidTo(cmd.Context(), "map "+m.Name, "the definition of map "+m.Name, r.Add(cmd.Context(), m)); err != nil {
 					return err
 				}
 				return c.tell(*m)
@@ -173,7 +173,7 @@ split divides it.`,
 					return err
 				}
 				m, err := r.Change(cmd.Context(), args[0], func(m *shard.Map) error { return m.Add(args[1], group, values, time.Now().UTC()) })
-				if err != nil {
+				if err := c.DidTo(cmd.Context(), "map "+args[0], "the addition of keys to shard "+args[1]+" of map "+args[0]+" in group "+group, err); err != nil {
 					return err
 				}
 				return c.tell(*m)
@@ -274,12 +274,12 @@ func newRemove(s screen.Streams) *cobra.Command {
 			return c.with(cmd.Context(), func(r *keep.Room, _ *groups.Room) error {
 				if len(args) == 2 {
 					m, err := r.Change(cmd.Context(), args[0], func(m *shard.Map) error { return m.Remove(args[1], time.Now().UTC()) })
-					if err != nil {
+					if err := c.DidTo(cmd.Context(), "map "+args[0], "the removal of shard "+args[1]+" from map "+args[0], err); err != nil {
 						return err
 					}
 					return c.tell(*m)
 				}
-				if err := r.Remove(cmd.Context(), args[0]); err != nil {
+				if err := c.DidTo(cmd.Context(), "map "+args[0], "the removal of map "+args[0], r.Remove(cmd.Context(), args[0])); err != nil {
 					return err
 				}
 				list, err := r.Maps(cmd.Context())
