@@ -63,12 +63,16 @@ func TestGaveUp(t *testing.T) {
 				t.Fatalf("%s goes on by itself: there is nothing to mend", gives.Name)
 			}
 			list := diagnose.Diagnose(top)
-			if i := slices.IndexFunc(list, func(d diagnose.Diagnosis) bool { return d.Nodes[0] == gives.Name && d.Code == "repl.stopped:cannot_connect" }); i < 0 ||
+			if i := slices.IndexFunc(list, func(d diagnose.Diagnosis) bool {
+				return d.Nodes[0] == gives.Name && d.Code == "repl.stopped:cannot_connect"
+			}); i < 0 ||
 				!strings.Contains(list[i].Next, "it does not try any more by itself") || list[i].Statements != server.StartReplica("") {
 				t.Errorf("it is diagnosed: %+v", list)
 			}
 			did, _, err := u.carrier().Tend(t.Context(), "g", Tends)
-			if err != nil || !slices.ContainsFunc(did, func(s string) bool { return strings.HasPrefix(s, gives.Name+" had given up to connect to the primary of g") }) {
+			if err != nil || !slices.ContainsFunc(did, func(s string) bool {
+				return strings.HasPrefix(s, gives.Name+" had given up to connect to the primary of g")
+			}) {
 				t.Errorf("it was not started: %q, %v", did, err)
 			}
 			u.receives(gives)
