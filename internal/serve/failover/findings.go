@@ -39,6 +39,9 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody is promoted by itself", s.refused.Error(), remedy)
 	} else if b.State == failover.Dead && auto && s.awaits != "" {
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over yet", s.awaits, "risso failover --group "+g.Name)
+	} else if b.State == failover.Dead && auto && s.left != nil {
+		remedy := cmp.Or(fleet.RemedyOf(s.left), "risso failover --group "+g.Name)
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over by itself now", s.left.Error(), remedy)
 	}
 	if b.State == failover.Unreachable && b.Alone {
 		why, remedy := b.Words, "risso failover --group "+g.Name

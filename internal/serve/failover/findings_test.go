@@ -45,6 +45,8 @@ func TestFindings(t *testing.T) {
 		{"dead, and others are awaited", well, failover.Dead, standing{awaits: "b had more"}, carry.Tends, []string{"failover.manual"}},
 		{"dead, and nobody may follow", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, carry.Tends, []string{"failover.manual"}},
 		{"dead, and nobody may follow, by hand", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, carry.Looks, []string{"failover.manual"}},
+		{"dead, and left alone for a while", well, failover.Dead, standing{left: errors.New("it was failed over at 12:00")}, carry.Tends, []string{"failover.manual"}},
+		{"it lives, and is left alone for a while", well, failover.Alive, standing{left: errors.New("it was failed over at 12:00")}, carry.Tends, nil},
 		{"a member is out", out, failover.Alive, unready, carry.Tends, []string{"failover.unready", "failover.member"}},
 	} {
 		var got []string
