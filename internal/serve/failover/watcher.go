@@ -232,12 +232,7 @@ func (w *watcher) watchPrimary() {
 	if i := w.g.Primary(); i >= 0 {
 		name = w.g.Members[i].Name
 	}
-	var expected []string
-	for _, m := range w.g.Members {
-		if m.Status == group.Secondary || m.Status == group.Spare {
-			expected = append(expected, m.Name)
-		}
-	}
+	expected := failover.Expected(w.g)
 	if w.watch_ != nil && name == w.primary {
 		w.watch_.Expected = expected
 		return
