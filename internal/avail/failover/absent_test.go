@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -75,6 +77,69 @@ func TestDeaf(t *testing.T) {
 	s.node("d").Channels[0].IORunning = "Yes"
 	if got := failover.Choose(s.Question); !got.Ready() || got.Deaf != nil {
 		t.Errorf("one receives: %+v", got.Deaf)
+	}
+}
+
+// TestAgreeing: of a group that is failed over by itself a forecast says whether its replicas could agree that the primary is dead, as they would then.
+func TestAgreeing(t *testing.T) {
+	for _, c := range []struct {
+		b, c, d string // how the replicas stand: hears, deaf, away, gone, chained, spare
+		few     bool
+	}{
+		{"hears", "hears", "hears", false}, {"hears", "hears", "deaf", false}, {"hears", "deaf", "deaf", true}, {"hears", "hears", "away", false}, {"hears", "deaf", "away", true},
+		{"hears", "gone", "deaf", true}, {"hears", "gone", "gone", false}, {"hears", "chained", "chained", true}, {"hears", "hears", "chained", false}, {"hears", "deaf", "spare", false},
+	} {
+		s, now := mysqlScene(), time.Now()
+		s.Group.Policy.Automatic = true
+		old := *s.node("b")
+		old.Name, old.Addresses, old.Channels, old.UUID, old.ServerID = "a", []string{"a:3306"}, nil, uuidA, "9"
+		s.Topology.Nodes = append(s.Topology.Nodes, old)
+		stands, names := map[string]string{"b": c.b, "c": c.c, "d": c.d}, []string{}
+		for name, how := range stands {
+			n := s.node(name)
+			n.Channels[0].IORunning = "Yes"
+			switch how {
+			case "deaf":
+				n.Channels[0].IORunning = "No"
+				names = append(names, name+": its receiver is stopped")
+			case "away", "gone":
+				n.Seen, n.Unseen = false, &topology.Failure{Kind: map[string]string{"away": "timeout", "gone": "refused"}[how]}
+				names = append(names, name+": it does not answer")
+			case "chained":
+				n.Channels[0].Source, n.Channels[0].SourceID = "b:3306", uuidB
+				names = append(names, name+": it replicates from b:3306")
+			case "spare":
+				s.member(name).Status = group.Spare
+			}
+		}
+		got := failover.Choose(s.Question)
+		if (got.Few != nil) != c.few || got.Ready() == c.few {
+			t.Errorf("%v: %+v, ready %t; want few %t", stands, got.Few, got.Ready(), c.few)
+		}
+		for _, name := range names {
+			if c.few && !strings.Contains(got.Few.Why, name) {
+				t.Errorf("%v: %s, want %q", stands, got.Few.Why, name)
+			}
+		}
+		w := failover.NewWatch(failover.DefaultPatience(), failover.Expected(s.Group))
+		for i := range 20 {
+			w.Probed(failover.Probe{At: now.Add(time.Duration(i) * 100 * time.Millisecond), Kind: "refused"})
+		}
+		at := now.Add(2 * time.Second)
+		for name, how := range stands {
+			x := failover.Witness{Name: name, At: at, Answers: how != "away" && how != "gone", Down: how == "gone", Follows: how == "hears" || how == "spare"}
+			if how == "deaf" {
+				x.Deaf = "its receiver is stopped"
+			}
+			w.Heard(x)
+		}
+		if b := w.Belief(at); (b.State == failover.Dead) == c.few {
+			t.Errorf("%v: when it is dead it is %s: %s", stands, b.State, b.Words)
+		}
+		s.Group.Policy.Automatic = false
+		if got := failover.Choose(s.Question); got.Few != nil || !got.Ready() {
+			t.Errorf("%v, by hand: %+v", stands, got.Few)
+		}
 	}
 }
 

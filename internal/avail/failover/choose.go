@@ -64,10 +64,12 @@ type Choice struct {
 	Notes []string `json:"notes,omitempty"`
 	// Deaf is why nobody would have what the primary writes now, as no member receives from it; nil: somebody does.
 	Deaf *Refusal `json:"deaf,omitempty"`
+	// Few is, of a group that is failed over by itself, why nobody would be promoted by itself if the primary died now, as too few members could say that it did; nil: enough could.
+	Few *Refusal `json:"few,omitempty"`
 }
 
-// Ready reports whether somebody could follow the primary, and has what it wrote last.
-func (c *Choice) Ready() bool { return c.Winner != "" && c.Deaf == nil }
+// Ready reports whether somebody could follow the primary, and has what it wrote last, and, where that is wanted, would by itself.
+func (c *Choice) Ready() bool { return c.Winner != "" && c.Deaf == nil && c.Few == nil }
 
 // refuse adds a reason to a list.
 func refuse(list *[]Refusal, code, remedy, format string, args ...any) {
@@ -99,6 +101,7 @@ func Choose(q Question) Choice {
 	ch.pick()
 	ch.losses()
 	ch.receiving()
+	ch.agreeing()
 	if len(ch.c.Refused) > 0 {
 		ch.c.Winner, ch.c.From = "", ""
 	}

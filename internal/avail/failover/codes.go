@@ -44,6 +44,7 @@ func Codes() []Code {
 		{"split_brain", "change", "two members each have transactions that the other lacks", "see what they changed with `risso gtid errant`, and name one: `risso failover --to NODE`, with `--accept-loss` if the policy is lossless"},
 		{"behind", "change", "in a switchover the new primary would have more than 10,000 transactions to apply while nobody can write", "wait, or `risso lag`"},
 		{"not_receiving", "change, group", "in a switchover the new primary does not receive from the old one; of a group: no member receives from its primary", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},
+		{"too_few_receive", "group", "so few replicas receive from the primary of a group that is failed over automatically that they could not agree that it is dead", "start the receivers that the words name, or mend what they say of them"},
 		{"events", "change", "in a switchover the new primary could not run the events of the old one", "start it without `event_scheduler = DISABLED`, or name it with `--to`"},
 		{"no_semisync", "change", "in a switchover the new primary has no semi-sync, which the group wants", "`risso group prepare`"},
 		{"log_closed", "change", "in a switchover the primary writes no binary log any more, since it could not: no replica has what it took since", "start it again when what its error log names is mended; then `risso checksum`, and rebuild the replicas that differ"},

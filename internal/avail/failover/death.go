@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/digits"
 )
 
@@ -161,6 +162,19 @@ func (w *Watch) Belief(now time.Time) Belief {
 	return w.witnessed(b, now, refused)
 }
 
+// Expected are the members of a group that should know whether its primary lives.
+func Expected(g *group.Group) (names []string) {
+	for _, m := range g.Members {
+		if m.Status == group.Secondary || m.Status == group.Spare {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// enough reports whether so many replicas can say together that their primary is dead: more than half of those that are expected to know, but for those at which nothing listens.
+func enough(say, expected, down int) bool { return say*2 > expected-down }
+
 // witnessed asks the witnesses whether a primary that does not answer is dead: more than half of those that should know must say so, and none that it lives.
 func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
 	var say, against, down, deaf []string
@@ -191,7 +205,7 @@ func (w *Watch) witnessed(b Belief, now time.Time, refused bool) Belief {
 		if now.Sub(b.Since) < w.Patience.Frozen { // they may only be slower to notice
 			b.State = Suspect
 		}
-	case len(say)*2 > len(w.Expected)-len(down):
+	case enough(len(say), len(w.Expected), len(down)):
 		b.State = Dead
 		b.Words = fmt.Sprintf("it does not answer for %s (%s), and %s lost it", took, w.last.Text, strings.Join(say, ", "))
 		if len(down) > 0 {

@@ -53,6 +53,7 @@ type Was struct {
 	Super     bool   `json:"super_read_only"`
 	Source    string `json:"source,omitempty"`    // that it replicated from, host:port
 	Applying  bool   `json:"applying,omitempty"`  // it applied what it received
+	Receives  bool   `json:"receives,omitempty"`  // its receiver ran, or tried to, before it was stopped for this: nobody had stopped it
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
 	Compared  bool   `json:"compared,omitempty"`  // what it received was known when the new primary was chosen
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -58,4 +60,61 @@ func (ch *chooser) receiving() {
 	}
 	no := NewRefusal("not_receiving", remedy, "no member receives from %s: what it writes would be lost (%s)", ch.Old, strings.Join(deaf, "; "))
 	ch.c.Deaf, ch.c.Notes = &no, append(ch.c.Notes, no.Why)
+}
+
+// agreeing says that nobody would be promoted by itself if a primary that lives died, as too few replicas could say that it did: by the rule of Watch.
+func (ch *chooser) agreeing() {
+	if ch.old == nil || ch.Alive || ch.c.Deaf != nil || !ch.Group.Policy.Automatic {
+		return
+	}
+	expected, hear, down, remedy := Expected(ch.Group), 0, 0, ""
+	var others []string
+	for _, name := range expected {
+		why, gone, mends := ch.mute(name)
+		if why == "" {
+			hear++
+			continue
+		}
+		if gone {
+			down++
+		}
+		others, remedy = append(others, name+": "+why), cmp.Or(remedy, mends)
+	}
+	if len(expected) == down || enough(hear, len(expected), down) { // of the former nobody could follow at all
+		return
+	}
+	no := NewRefusal("too_few_receive", cmp.Or(remedy, "risso topology shows it"), "of %s only %s from %s: if it died, they could not agree that it is dead, and nobody would be promoted by itself (%s)",
+		digits.Counted(len(expected), "replica"), digits.Plural(hear, "receives", "receive"), ch.Old, strings.Join(others, "; "))
+	ch.c.Few = &no
+}
+
+// mute is why a member could not say that the primary is dead, and what mends that; "": it could. gone says that nothing listens at its address.
+func (ch *chooser) mute(name string) (why string, gone bool, remedy string) {
+	i := ch.Topology.Find(name)
+	if i < 0 {
+		return "it was not asked", false, ""
+	}
+	n := &ch.Topology.Nodes[i]
+	switch {
+	case !n.Seen && n.Unseen == nil:
+		return "it does not answer in time", false, ""
+	case !n.Seen:
+		return "it does not answer: " + n.Unseen.Words(), n.Unseen.Kind == "refused", ""
+	case len(n.Channels) != 1:
+		return "it replicates from " + digits.Plural(len(n.Channels), "server", "servers"), false, ""
+	}
+	l := &n.Channels[0]
+	if !ch.fromPrimary(l) {
+		return "it replicates from " + l.Source, false, ""
+	}
+	if why = Deaf(l.Channel); why != "" && l.IORunning == "No" {
+		remedy = mysql.Of(n.Server).StartThread(l.Name, mysql.Receiver) + " on " + name
+	}
+	return why, false, remedy
+}
+
+// fromPrimary reports whether a channel leads to the primary itself.
+func (ch *chooser) fromPrimary(l *topology.Channel) bool {
+	i := ch.Group.Find(ch.Old)
+	return i >= 0 && strings.EqualFold(l.Source, ch.Group.Members[i].Address) || l.SourceID != "" && strings.EqualFold(l.SourceID, ch.Known.UUID) || l.SourceServerID != "" && l.SourceServerID == ch.Known.ServerID
 }

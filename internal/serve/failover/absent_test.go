@@ -260,6 +260,9 @@ func TestPowerCut(t *testing.T) {
 	end := s.watch(patience)
 	s.rows(first, 1, second, third, stale)
 	s.deaf(third, stale)
+	await.Until(t, func() bool {
+		return strings.Contains(s.finding("failover.unready").Why, "of 3 replicas only 1 receives from "+first.Name)
+	}, "it to be said that nobody would be promoted by itself")
 	s.rows(first, 5, second)
 	s.seen(second, third, stale)
 	s.kill(first, second, third, stale)

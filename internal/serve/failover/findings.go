@@ -39,6 +39,9 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody is promoted by itself", s.refused.Error(), remedy)
 	} else if b.State == failover.Dead && auto && s.awaits != "" {
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over yet", s.awaits, "risso failover --group "+g.Name)
+	} else if b.State == failover.Dead && auto && s.left != nil {
+		remedy := cmp.Or(fleet.RemedyOf(s.left), "risso failover --group "+g.Name)
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over by itself now", s.left.Error(), remedy)
 	}
 	if b.State == failover.Unreachable && b.Alone {
 		why, remedy := b.Words, "risso failover --group "+g.Name
@@ -62,6 +65,8 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody could follow the primary of "+g.Name+", if it died now", reasons(f.Choice), "risso group health "+g.Name)
 	} else if f != nil && f.Alive && f.Choice.Deaf != nil {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "whoever followed the primary of "+g.Name+", if it died now, would lack what it wrote last", f.Choice.Deaf.Why, f.Choice.Deaf.Remedy)
+	} else if f != nil && f.Alive && auto && f.Choice.Few != nil {
+		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody would be promoted by itself, if the primary of "+g.Name+" died now", f.Choice.Few.Why, f.Choice.Few.Remedy)
 	}
 	if f := s.seen; f != nil && len(f.Commits) > 0 {
 		l, severity := f.Commits[0], fleet.SeverityWarning

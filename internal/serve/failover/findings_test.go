@@ -22,6 +22,8 @@ func TestFindings(t *testing.T) {
 	closed.seen = &carry.Forecast{Old: "a", Alive: true, Choice: ready.seen.Choice, Closed: &carry.Closed{Trouble: fleet.Trouble{What: "a takes no writes", Why: "somebody made it read-only", Remedy: "risso group promote shop a"}}}
 	nobodyReceives := failover.NewRefusal("not_receiving", "START REPLICA IO_THREAD on b", "no member receives from a")
 	deaf := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "b", Deaf: &nobodyReceives}}}
+	tooFew := failover.NewRefusal("too_few_receive", "START REPLICA IO_THREAD on b", "of 2 replicas only 1 receives from a")
+	few := standing{seen: &carry.Forecast{Alive: true, Choice: failover.Choice{Winner: "c", Few: &tooFew}}}
 	hangs := standing{seen: &carry.Forecast{Old: "a", Alive: true, Choice: failover.Choice{Winner: "b"}, Commits: []carry.Lack{{Trouble: fleet.Trouble{What: "commits of a hang", Why: "nobody acknowledges", Remedy: "risso group prepare shop"}, Blocks: true}}}}
 	for _, c := range []struct {
 		what string
@@ -42,9 +44,13 @@ func TestFindings(t *testing.T) {
 		{"somebody closed it", well, failover.Alive, closed, carry.Tends, []string{"failover.closed"}},
 		{"nobody is to look after it", alone, failover.Dead, closed, carry.Looks, nil},
 		{"nobody receives", well, failover.Alive, deaf, carry.Tends, []string{"failover.unready"}},
+		{"too few receive", well, failover.Alive, few, carry.Tends, []string{"failover.unready"}},
+		{"too few receive, by hand", well, failover.Alive, few, carry.Opens, nil},
 		{"dead, and others are awaited", well, failover.Dead, standing{awaits: "b had more"}, carry.Tends, []string{"failover.manual"}},
 		{"dead, and nobody may follow", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, carry.Tends, []string{"failover.manual"}},
 		{"dead, and nobody may follow, by hand", well, failover.Dead, standing{refused: errors.New("nobody can follow")}, carry.Looks, []string{"failover.manual"}},
+		{"dead, and left alone for a while", well, failover.Dead, standing{left: errors.New("it was failed over at 12:00")}, carry.Tends, []string{"failover.manual"}},
+		{"it lives, and is left alone for a while", well, failover.Alive, standing{left: errors.New("it was failed over at 12:00")}, carry.Tends, nil},
 		{"a member is out", out, failover.Alive, unready, carry.Tends, []string{"failover.unready", "failover.member"}},
 	} {
 		var got []string

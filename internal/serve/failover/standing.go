@@ -37,7 +37,7 @@ type Forecast struct {
 	Primary string            `json:"primary"`
 	Alive   bool              `json:"alive"`             // the primary answers
 	Because string            `json:"because,omitempty"` // why it does not
-	Ready   bool              `json:"ready"`             // somebody could follow it now, and receives what it writes
+	Ready   bool              `json:"ready"`             // somebody could follow it now, and receives what it writes; of a group that is failed over by itself, would do so
 	Choice  failover.Choice   `json:"choice"`
 	Known   failover.Known    `json:"known"` // what the primary tells of itself
 	Plan    []string          `json:"plan"`

@@ -47,6 +47,7 @@ type standing struct {
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 	refused  error           // why the last failover was; nil: it was not
 	awaits   string          // why a failover waits for members that do not answer; "": it does not
+	left     error           // why a dead primary is not failed over by itself now: the pause, or an error of the last try that is no refusal; nil: neither
 }
 
 // How long a failover that did not succeed is not tried again; and one that was refused, while the members say what they said then: each try stops what the replicas receive.

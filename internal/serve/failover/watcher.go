@@ -77,6 +77,7 @@ type progress struct {
 // result is what came of something that was done.
 type result struct {
 	err  error
+	over bool // it was to fail over
 	what string
 	tell func()
 }
@@ -231,12 +232,7 @@ func (w *watcher) watchPrimary() {
 	if i := w.g.Primary(); i >= 0 {
 		name = w.g.Members[i].Name
 	}
-	var expected []string
-	for _, m := range w.g.Members {
-		if m.Status == group.Secondary || m.Status == group.Spare {
-			expected = append(expected, m.Name)
-		}
-	}
+	expected := failover.Expected(w.g)
 	if w.watch_ != nil && name == w.primary {
 		w.watch_.Expected = expected
 		return
@@ -244,7 +240,7 @@ func (w *watcher) watchPrimary() {
 	w.primary, w.named, w.belief = name, time.Now(), failover.Belief{}
 	w.watch_ = failover.NewWatch(w.d.patience, expected)
 	w.known, w.noted, w.absent = failover.Known{Name: name}, time.Time{}, absent{}
-	w.state.refused, w.state.awaits = nil, ""
+	w.state.refused, w.state.awaits, w.state.left = nil, "", nil
 	w.heard, w.tended, w.opened = map[string]progress{}, time.Time{}, time.Time{}
 	for _, m := range w.g.Members {
 		if p := w.probers[m.Name]; p != nil {
@@ -356,6 +352,7 @@ func (w *watcher) judge(ctx context.Context) {
 		w.absent = absent{}
 		w.waiting("")
 		w.refused(nil)
+		w.leaves(nil)
 	}
 	if w.belief.State != before.State && w.g.Active {
 		w.tell(before)
@@ -483,6 +480,9 @@ func (w *watcher) takeOver(ctx context.Context) {
 		w.silent(ctx)
 		return
 	}
+	if paused := w.paused(); paused != "" && denied != "" {
+		w.leaves(errors.New(paused))
+	}
 	w.state.tried, w.state.stood = now, stand
 	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
 	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.knows(), Since: w.belief.Since}
@@ -490,6 +490,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 	c := w.carrier()
 	w.start(ctx, func(ctx context.Context) result {
 		if r, was := w.goOn(ctx, c, a.Group); was {
+			r.over = denied == ""
 			return r
 		}
 		if denied != "" {
@@ -497,7 +498,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 			return result{err: err, what: writingDown + a.Group, tell: func() { w.once(key, fleet.SeverityCritical, denied) }}
 		}
 		j, err := c.Failover(ctx, a)
-		r := result{err: err, what: "failover of " + a.Group}
+		r := result{err: err, over: true, what: "failover of " + a.Group}
 		if errors.Is(err, carry.ErrRefused) {
 			r.tell = func() { w.refused(err) }
 		}
@@ -518,16 +519,32 @@ func (w *watcher) refused(err error) {
 	}
 }
 
+// leaves keeps why a dead primary is not failed over by itself now, for who asks what is wrong; nil: it is, or it lives.
+func (w *watcher) leaves(why error) {
+	if same := fmt.Sprint(w.state.left) == fmt.Sprint(why); !same {
+		w.state.left = why
+		w.find()
+	}
+}
+
 // denied is why the group is not failed over by itself; "": it is.
 func (w *watcher) denied() string {
-	switch pause := w.g.Policy.Pause; {
-	case !w.d.Auto || !w.g.Policy.Automatic:
+	if !w.d.Auto || !w.g.Policy.Automatic {
 		return fmt.Sprintf("%s is not failed over automatically: risso failover --group %s does it", w.g.Name, w.g.Name)
-	case !w.g.Failed.IsZero() && time.Since(w.g.Failed) < pause:
-		return fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s; risso failover --group %s does it", w.g.Name,
-			w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly), w.g.Name)
+	}
+	if paused := w.paused(); paused != "" {
+		return fmt.Sprintf("%s; risso failover --group %s does it", paused, w.g.Name)
 	}
 	return ""
+}
+
+// paused is that the group was failed over by itself, and is not so soon again; "": it was not, or that is long ago.
+func (w *watcher) paused() string {
+	pause := w.g.Policy.Pause
+	if w.g.Failed.IsZero() || time.Since(w.g.Failed) >= pause {
+		return ""
+	}
+	return fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s", w.g.Name, w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly))
 }
 
 // looker is a carrier whose looks end when the primary is dead.
@@ -557,8 +574,16 @@ func (w *watcher) done(r result) {
 		w.d.Logger.Info("group", "group", w.g.Name, "text", r.what+": another controller leads now, and goes on with it")
 		return
 	}
-	if r.err != nil && !errors.Is(r.err, group.ErrHeld) && !errors.Is(r.err, context.Canceled) {
+	told := r.err != nil && !errors.Is(r.err, group.ErrHeld) && !errors.Is(r.err, context.Canceled)
+	if told {
 		w.once(r.what+": "+r.err.Error(), fleet.SeverityCritical, r.what+": "+r.err.Error())
+	}
+	switch {
+	case !r.over:
+	case told && !errors.Is(r.err, carry.ErrRefused) && w.belief.State == failover.Dead:
+		w.leaves(r.err)
+	case r.err == nil || told:
+		w.leaves(nil)
 	}
 }
 

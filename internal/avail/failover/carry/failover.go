@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -99,7 +98,8 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final
 				receiving = append(receiving, name)
 			}
-			w.Stopped, w.Farewell, w.Delay = r.j.Before[name].Stopped, r.j.Before[name].Farewell, r.j.Before[name].Delay
+			was := r.j.Before[name]
+			w.Receives, w.Stopped, w.Farewell, w.Delay = was.Receives, was.Stopped, was.Farewell, was.Delay
 			w.Compared = w.Stopped
 			r.j.Before[name] = w
 		}
@@ -258,7 +258,7 @@ func (r *run) awaitAgent(ctx context.Context) error {
 // fenceTime is how long the old primary is asked to take no writes: one that hangs does not answer.
 const fenceTime = time.Second
 
-// giveUp lets the members receive again, and the old primary, if it lives, have back what it had.
+// giveUp lets the members receive again that did, and the old primary, if it lives, have back what it had.
 func (r *run) giveUp(ctx context.Context, why error) error {
 	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
 	defer stop()
@@ -269,22 +269,9 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 	if err := r.unfence(bctx); err != nil {
 		r.words(r.j.Old, "it does not have back what it had: %v", err)
 	}
-	failed := each(sortedKeys(r.nodes), func(name string) error {
-		if name == r.j.Old {
-			return nil
-		}
-		n, err := connect(bctx, name, r.targets[name], r.Limits.Stop)
-		if err != nil {
-			return err
-		}
-		defer n.close()
-		return r.receiveAgain(bctx, n)
-	})
+	failed := r.receiveAllAgain(bctx)
 	why = errors.Join(why, r.delayAgain(bctx))
 	if len(failed) > 0 {
-		for name, err := range failed {
-			r.words(name, "it does not receive again: %v", err)
-		}
 		return r.finish(bctx, failover.Failed, why)
 	}
 	return r.finish(bctx, failover.Undone, why)
@@ -316,14 +303,6 @@ func (r *run) unfence(ctx context.Context) error {
 	}
 	r.words(r.j.Old, "it has back what it had before it was kept from writes")
 	return r.unfenced(ctx, r.j.Old)
-}
-
-func sortedKeys(m map[string]*node) (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // receipt says what it cost.

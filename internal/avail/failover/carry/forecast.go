@@ -192,6 +192,8 @@ func (f *Forecast) Unwell() error {
 		return f.Refused()
 	case f.Choice.Deaf != nil:
 		return fault.New(fault.Failed, f.Choice.Deaf.Remedy, fmt.Errorf("%s is not ready: %s", f.Group.Name, f.Choice.Deaf.Why))
+	case f.Choice.Few != nil:
+		return fault.New(fault.Failed, f.Choice.Few.Remedy, fmt.Errorf("%s is not ready: %s", f.Group.Name, f.Choice.Few.Why))
 	case len(f.Commits) > 0:
 		worst := f.Commits[0]
 		return fault.New(fault.Failed, worst.Remedy, fmt.Errorf("%s: %s: %s", f.Group.Name, worst.What, worst.Why))
@@ -225,6 +227,9 @@ func (f *Forecast) Words() (lines []string) {
 	}
 	if f.Choice.Deaf != nil {
 		lines = append(lines, "  "+f.Choice.Deaf.Why)
+	}
+	if f.Choice.Few != nil {
+		lines = append(lines, "  "+f.Choice.Few.Why)
 	}
 	for _, c := range f.Choice.Candidates {
 		var words []string

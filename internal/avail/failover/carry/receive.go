@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -113,6 +114,9 @@ func (r *run) stopRest(ctx context.Context) bool {
 
 // stopReceiver stops receiving on a member, and does not let it wait for a source that is silent.
 func (r *run) stopReceiver(ctx context.Context, n *node) error {
+	if err := r.noteReceives(ctx, n); err != nil {
+		return err
+	}
 	if err := r.shorten(ctx, n); err != nil { // it only takes longer then
 		r.words(n.name, "it may take 2 s to stop receiving: %v", err)
 	}
@@ -125,8 +129,28 @@ func (r *run) stopReceiver(ctx context.Context, n *node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.j.Before[n.name]
-	r.j.Before[n.name] = failover.Was{Stopped: true, Farewell: w.Farewell, Delay: w.Delay}
+	r.j.Before[n.name] = failover.Was{Receives: w.Receives, Stopped: true, Farewell: w.Farewell, Delay: w.Delay}
 	return nil
+}
+
+// noteReceives writes down that a member receives, before that is stopped: one that somebody had stopped is not started if nobody follows. What a process that was cut off wrote counts on.
+func (r *run) noteReceives(ctx context.Context, n *node) error {
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil {
+		return err
+	}
+	receives := slices.ContainsFunc(list, func(ch read.ReplicaChannel) bool {
+		return ch.Status.IORunning != "No" || mysql.GaveUp(ch.Status, ch.Tries)
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.j.Before[n.name]
+	if w.Receives || !receives {
+		return nil
+	}
+	w.Receives = true
+	r.j.Before[n.name] = w
+	return unwritten(r.j.Save(ctx))
 }
 
 // shorten lends a value of mysql.Server.Farewell from a server. What it was is on disk before.
@@ -159,14 +183,42 @@ func (r *run) shorten(ctx context.Context, n *node) error {
 	return r.do(ctx, n, n.c.Server.SetFarewell(seconds))
 }
 
+// receiveAllAgain lets the members receive again that did before this, or a process that was cut off, stopped them. Its errors are of those that were stopped, by name.
+func (r *run) receiveAllAgain(ctx context.Context) map[string]error {
+	var names []string
+	for name, w := range r.j.Before {
+		if name != r.j.Old && w.Receives {
+			names = append(names, name)
+		}
+	}
+	failed := each(names, func(name string) error {
+		n, err := connect(ctx, name, r.targets[name], r.Limits.Stop)
+		if err != nil {
+			return err
+		}
+		defer n.close()
+		return r.receiveAgain(ctx, n)
+	})
+	for name, err := range failed {
+		r.words(name, "it does not receive again: %v", err)
+		if r.nodes[name] == nil && !r.j.Before[name].Stopped { // it did not answer when it was to be stopped
+			delete(failed, name)
+		}
+	}
+	return failed
+}
+
 // receiveAgain starts receiving on a member. One that would throw away what it received, and has not applied, is left as it is: nobody else may have that.
 func (r *run) receiveAgain(ctx context.Context, n *node) error {
-	err := keeps(ctx, n)
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err == nil && len(list) > 0 {
+		err = keeps(ctx, n, list)
+	}
 	if errors.Is(err, errDrops) {
 		r.words(n.name, "it does not receive again: %v", err)
 		return nil
 	}
-	if err != nil {
+	if err != nil || len(list) == 0 {
 		return err
 	}
 	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Receiver))
@@ -175,12 +227,8 @@ func (r *run) receiveAgain(ctx context.Context, n *node) error {
 // errDrops says that START throws away what a member received.
 var errDrops = errors.New("START throws away what it received")
 
-// keeps is errDrops if a START on a member would throw away what it received and has not applied.
-func keeps(ctx context.Context, n *node) error {
-	list, err := read.ReplicaChannels(ctx, n.c)
-	if err != nil {
-		return err
-	}
+// keeps is errDrops if a START on a member, whose channels these are, would throw away what it received and has not applied.
+func keeps(ctx context.Context, n *node, list []read.ReplicaChannel) error {
 	for _, ch := range list {
 		if !n.c.Server.StartDrops(ch.Status) {
 			continue

@@ -241,7 +241,7 @@ func (r *run) applies(ctx context.Context, name string) error {
 	if err != nil || len(list) != 1 || list[0].SQLRunning || list[0].Status.SQL.Text != "" {
 		return err
 	}
-	if err := keeps(ctx, n); err != nil {
+	if err := keeps(ctx, n, list); err != nil {
 		return err
 	}
 	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Applier))

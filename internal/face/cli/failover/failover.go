@@ -12,13 +12,11 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group/keep"
-	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/oneline"
-	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // command is what both have.
@@ -29,7 +27,7 @@ type command struct {
 	dryRun, yes bool
 	acceptLoss  bool
 	drain       time.Duration
-	config      string
+	hooks       flags.Hooks
 }
 
 func (c *command) bind(cmd *cobra.Command, s screen.Streams) *cobra.Command {
@@ -39,7 +37,7 @@ func (c *command) bind(cmd *cobra.Command, s screen.Streams) *cobra.Command {
 	fl.StringVar(&c.to, "to", "", "the member that is to be the primary (default: the best)")
 	fl.BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	fl.BoolVar(&c.yes, "yes", false, "do not ask")
-	fl.StringVar(&c.config, "config", "", "config file of risso serve, whose hooks run here, too")
+	c.hooks.Bind(fl)
 	flags.DurationVar(fl, &c.drain, "drain", carry.DefaultLimits().Drain, "how long the new primary may take to apply what it received")
 	flags.OutputVar(fl, &c.output, "", "text", "json")
 	return cmd
@@ -122,15 +120,11 @@ func (c *command) run(ctx context.Context, do func(context.Context, *carry.Carri
 		}
 		limits := carry.DefaultLimits()
 		limits.Drain = c.drain
-		file, err := config.Read(c.config)
+		hooks, err := c.hooks.Read(r)
 		if err != nil {
 			return err
 		}
-		hooks, err := file.ReadHooks()
-		if err != nil {
-			return err
-		}
-		cr := &carry.Carrier{Room: r, Holder: carry.NewHolder("risso"), Limits: limits, Say: screen.Says(c.Err), Hooks: &publish.Hooks{List: hooks, Docs: r.Docs, Now: time.Now}}
+		cr := &carry.Carrier{Room: r, Holder: carry.NewHolder("risso"), Limits: limits, Say: screen.Says(c.Err), Hooks: hooks}
 		return do(ctx, cr, carry.Asked{Group: g.Name, To: c.to, By: r.Who, AcceptLoss: c.acceptLoss})
 	})
 }

@@ -31,6 +31,7 @@ func newResume(s screen.Streams) *cobra.Command {
 	c.Streams = s
 	c.Groups.Bind(cmd, true)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
+	c.hooks.Bind(cmd.Flags())
 	flags.DurationVar(cmd.Flags(), &c.drain, "drain", carry.DefaultLimits().Drain, "how long the new primary may take to apply what it received")
 	flags.OutputVar(cmd.Flags(), &c.output, "", "text", "json")
 	return cmd

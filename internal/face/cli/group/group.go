@@ -36,6 +36,7 @@ type command struct {
 	cutOff map[string]string // by group: a change that is under way, or was cut off
 	dryRun bool              // of those that have it: show what would be done, and change nothing
 	plan   change.Plan       // of a promotion or demotion
+	hooks  flags.Hooks       // of a promotion
 }
 
 // New is risso group and all below it.

@@ -36,7 +36,7 @@ type HealthAnswer struct {
 	Group   string          `json:"group"`
 	Primary string          `json:"primary"`
 	Alive   bool            `json:"alive"` // the primary answers
-	Ready   bool            `json:"ready"` // somebody could follow it now, and receives what it writes
+	Ready   bool            `json:"ready"` // somebody could follow it now, and receives what it writes; of a group that is failed over by itself, would do so
 	Choice  failover.Choice `json:"choice"`
 	Closed  string          `json:"closed,omitempty"`  // why the primary takes no writes, though it answers
 	CutOff  string          `json:"cut_off,omitempty"` // a change of the primary is under way, or was cut off
@@ -58,7 +58,7 @@ func lacks(w io.Writer, lacking map[string][]string) {
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if no member receives\nwhat it writes, if it takes no writes, if its commits hang or do not wait for replicas though the group was created\nwith --semi-sync, and if a change of it was cut off.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if no member receives\nwhat it writes, or, in a group that is failed over by itself, too few to agree that it is dead, if it takes no writes,\nif its commits hang or do not wait for replicas though the group was created with --semi-sync, and if a change of it\nwas cut off.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})

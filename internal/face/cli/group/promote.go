@@ -61,11 +61,17 @@ The primary itself is opened, if it takes no writes: after a restart, or as some
 			}
 			return c.With(cmd.Context(), func(r *keep.Room) error { return c.promote(cmd.Context(), r, a, yes) })
 		}}
+	c.hooks.Bind(cmd.Flags())
 	return c.asked(cmd, s, &yes)
 }
 
 func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes bool) error {
+	hooks, err := c.hooks.Read(r)
+	if err != nil {
+		return err
+	}
 	cr := c.carrier(r)
+	cr.Hooks = hooks
 	f, err := cr.Forecast(ctx, a)
 	if err != nil || ctx.Err() != nil {
 		return carry.Interrupted(ctx, nil, cmp.Or(err, ctx.Err()))
