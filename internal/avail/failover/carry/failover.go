@@ -45,7 +45,9 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 
 // failover does it.
 func (r *run) failover(ctx context.Context, a Asked) error {
-	if err := r.before(ctx); err != nil {
+	if err := r.before(ctx); err != nil && len(r.j.Before) > 0 { // a process that was cut off had begun
+		return r.giveUp(ctx, err)
+	} else if err != nil {
 		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -45,18 +46,24 @@ func TestStoppedStays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := u.room.Begin(t.Context(), failover.Journal{Group: "g", Epoch: 1 << 20, Kind: failover.Failover, Stage: failover.Stopping, Old: old.Name, New: "nobody", Began: time.Now().UTC(), Before: map[string]failover.Was{}})
-			if err != nil {
-				t.Fatal(err)
+			for epoch, hooked := range []bool{false, true} {
+				j, err := u.room.Begin(t.Context(), failover.Journal{Group: "g", Epoch: uint64(1<<20 + epoch), Kind: failover.Failover, Stage: failover.Stopping, Old: old.Name, New: "nobody", Began: time.Now().UTC(), Before: map[string]failover.Was{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				killed := &run{Carrier: u.carrier(), g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
+				killed.stopReceivers(t.Context())
+				killed.close()
+				if io := u.channel(receives).Status.IORunning; io != "No" {
+					t.Fatalf("%s receives still: %s", receives.Name, io)
+				}
+				c := u.carrier()
+				if hooked {
+					c.Hooks = &publish.Hooks{Docs: u.room.Docs, Now: time.Now, List: []publish.Hook{{Name: "veto", At: []publish.Moment{publish.BeforeFailover}, Command: []string{"/bin/false"}, Timeout: time.Minute, Required: true}}}
+				}
+				as(c.Resume(t.Context(), Asked{Group: "g", By: "test"}))
+				stays()
 			}
-			killed := &run{Carrier: u.carrier(), g: g, targets: targets, access: access, j: j, nodes: map[string]*node{}}
-			killed.stopReceivers(t.Context())
-			killed.close()
-			if io := u.channel(receives).Status.IORunning; io != "No" {
-				t.Fatalf("%s receives still: %s", receives.Name, io)
-			}
-			as(u.carrier().Resume(t.Context(), Asked{Group: "g", By: "test"}))
-			stays()
 
 			u.sql(stopped, server.StopAll()...)
 			as(u.carrier().Failover(t.Context(), Asked{Group: "g", By: "test", To: "nobody", Known: u.known()}))
