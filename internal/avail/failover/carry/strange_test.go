@@ -11,7 +11,9 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // TestStrange: what others do to a group without Risso, and what Risso must not make of it.
@@ -140,8 +142,27 @@ func (u *trio) adopted(now, old *sandbox.Node) {
 		u.Errorf("%s is %s", old.Name, g.Members[i].Status)
 	}
 	if !u.write(now, time.Minute) {
-		u.Error("it takes no writes")
+		u.Fatal("it takes no writes")
 	}
+	for _, n := range u.box.Nodes {
+		seen := ""
+		await.Until(u, func() bool {
+			seen = fmt.Sprintf("%+v", u.channels(n))
+			return u.sql(n, fmt.Sprintf("SELECT COUNT(*) FROM test.ledger WHERE id = %d", u.last)) == "1"
+		}, "%s to have what was written last: %s", n.Name, &seen)
+	}
+}
+
+// channels are those of a node.
+func (u *trio) channels(n *sandbox.Node) []read.ReplicaChannel {
+	u.Helper()
+	c := sandboxtest.Connect(u, n)
+	defer c.Close()
+	list, err := read.ReplicaChannels(u.Context(), c)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return list
 }
 
 // without: a group that was left without a primary is failed over without a second writer, whoever takes writes in it.
