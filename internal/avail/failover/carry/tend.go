@@ -276,19 +276,7 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 	case "raise":
 		return r.raise(ctx, ch)
 	case "quarantine":
-		replaced := r.replaced(ch.member)
-		err := set(func(m *group.Member) {
-			if m.Status != group.Faulty {
-				m.Status, m.Since = group.Faulty, now
-			}
-			m.Errant, m.Fault, m.Back, m.Unread = ch.errant.String(), "it has transactions that the primary has not", false, time.Time{}
-		})
-		text := fmt.Sprintf("%s stays out of %s: only it has %s; %s shows what they changed", ch.member, r.g.Name, ch.errant, Shows(r.g, ch.member))
-		if !replaced { // no receipt is about it
-			return text, err
-		}
-		_, aerr := r.amend(ctx, ch)
-		return text, errors.Join(err, aerr)
+		return r.quarantine(ctx, ch, now)
 	case "read":
 		if read, err := r.amend(ctx, ch); !read || err != nil {
 			return "", err
@@ -328,6 +316,28 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		})
 	}
 	return "", nil
+}
+
+// quarantine keeps a member out that has transactions which the primary has not, and tells which in the receipt of the failover that replaced it.
+func (r *run) quarantine(ctx context.Context, ch chore, now time.Time) (string, error) {
+	replaced := r.replaced(ch.member)
+	err := r.change(ctx, func(g *group.Group) {
+		i := g.Find(ch.member)
+		if i < 0 {
+			return
+		}
+		m := &g.Members[i]
+		if m.Status != group.Faulty {
+			m.Status, m.Since = group.Faulty, now
+		}
+		m.Errant, m.Fault, m.Back, m.Unread = ch.errant.String(), "it has transactions that the primary has not", false, time.Time{}
+	})
+	text := fmt.Sprintf("%s stays out of %s: only it has %s; %s shows what they changed", ch.member, r.g.Name, ch.errant, Shows(r.g, ch.member))
+	if !replaced { // no receipt is about it
+		return text, err
+	}
+	_, aerr := r.amend(ctx, ch)
+	return text, errors.Join(err, aerr)
 }
 
 // goOnReceiving starts the receiver of a member that gave up to connect, and lets it try for longer.
