@@ -95,7 +95,8 @@ func TestPrintedCommandsParse(t *testing.T) {
 		}
 		record := filepath.Join(home, "args")
 		sh := exec.CommandContext(t.Context(), "/bin/bash", "-c", line+"\nwait")
-		sh.Dir, sh.Env = home, []string{"PATH=" + dir, "RECORD=" + record, "HOME=" + home, "RISSO_GROUP=shop", "RISSO_EPOCH=7"} // the last two as hooks have them
+		// The last two as hooks have them.
+		sh.Dir, sh.Env = home, []string{"PATH=" + dir, "RECORD=" + record, "HOME=" + home, "RISSO_GROUP=shop", "RISSO_EPOCH=7"}
 		out, _ := sh.CombinedOutput() // other programs are not there
 		if bytes.Contains(out, []byte("syntax error")) || bytes.Contains(out, []byte("unexpected EOF")) {
 			t.Errorf("%s: %q is no command line: %s; want no []byte(\"syntax error\") in it, no []byte(\"unexpected EOF\") in it", p.where, line, out)
