@@ -106,8 +106,8 @@ func mysqlRecipes() []recipe {
 	// 8.0.23 brought the words source and replica; 8.4 knows no others.
 	mysql8023 := mysql80
 	mysql8023.from = 80023
-	mysql8023.follow = []string{
-		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
+	mysql8023.follow = []string{ // 86400 tries is the default of 8.0; a 9.7 would give up after ten
+		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, SOURCE_RETRY_COUNT=86400, GET_SOURCE_PUBLIC_KEY=1",
 		"START REPLICA",
 	}
 	mysql8023.status = "SHOW REPLICA STATUS"

@@ -40,16 +40,18 @@ func TestRouteFollowsFailover(t *testing.T) {
 		t.Fatalf("group create: %s", r.err)
 	}
 	controller := serve(t, data, "--no-host", "--failover", "auto")
-	router := launch(t, nil, "route", "--listen", "127.0.0.1:0", "--group", "shop", "--url", controller.base, "--hold", "4m", "--drain", "1s")
-	form := regexp.MustCompile(`ready on (\S+) for the primary of group shop`)
+	router := launch(t, nil, "route", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0,role=replica,max-lag=50s", "--group", "shop", "--url", controller.base, "--hold", "4m", "--drain", "1s")
+	form, ofReads := regexp.MustCompile(`ready on (\S+) for the primary of group shop`), regexp.MustCompile(`ready on (\S+) for the replicas of group shop`)
 	var address string
+	var reads [2]*sql.Conn
+	var readsAt [2]int
 	await(t, "the router", func() bool {
-		m := form.FindStringSubmatch(router.err.String())
-		if m == nil || !strings.Contains(router.err.String(), "the primary is db1") {
+		m, r := form.FindStringSubmatch(router.err.String()), ofReads.FindStringSubmatch(router.err.String())
+		if m == nil || r == nil || !strings.Contains(router.err.String(), "the primary is db1") {
 			return false
 		}
 		address = m[1]
-		return true
+		return readers(t, r[1], primary.Port, &reads, &readsAt)
 	})
 	var written, on atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
@@ -81,7 +83,39 @@ func TestRouteFollowsFailover(t *testing.T) {
 	more("writes to another primary", func() bool { return on.Load() != int64(primary.Port) })
 	stop()
 	all.Wait()
+	for i, c := range reads { // who reads stays, though a replica does not say how far it is behind a primary that is dead
+		var port int
+		if int64(readsAt[i]) == on.Load() {
+			continue
+		}
+		if err := c.QueryRowContext(t.Context(), "SELECT @@port").Scan(&port); err != nil || port != readsAt[i] {
+			t.Errorf("a session that reads on port %d: got port %d, %v; want it to outlive the failover", readsAt[i], port, err)
+		}
+	}
 	router.stop(t, syscall.SIGTERM)
+}
+
+// readers opens two sessions for reads by way of a router, and reports whether they are on two replicas.
+func readers(t *testing.T, address string, primary int, conns *[2]*sql.Conn, ports *[2]int) bool {
+	t.Helper()
+	db, err := sql.Open("mysql", "app@tcp("+address+")/shop?timeout=4m&readTimeout=4m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	for i := range conns {
+		if conns[i], err = db.Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := conns[i].QueryRowContext(t.Context(), "SELECT @@port").Scan(&ports[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ports[0] == ports[1] || ports[0] == primary || ports[1] == primary {
+		db.Close()
+		return false
+	}
+	return true
 }
 
 // writeOnce connects, writes and disconnects; began says that it was connected.

@@ -122,6 +122,25 @@ test.describe('who may fail over', () => {
       await picture(page, SHOTS, 'groups-phone', 1400, 390);
     }
   });
+
+  test('says what is wrong with the group, and with which command that is mended', async ({ page, request }) => {
+    test.setTimeout(300_000);
+    await page.goto('/groups/shop');
+    await expect(room(page)).toHaveAttribute('data-primary', 'db1');
+    const wrong = page.locator('[data-finding="failover.unready"]');
+    await expect(wrong).toHaveCount(0, { timeout: 60_000 });
+    await tell(request, 'kill/db2');
+    await tell(request, 'kill/db3');
+    await expect(wrong).toContainText('nobody could follow the primary of shop, if it died now', { timeout: 120_000 });
+    await expect(wrong.locator('code')).toHaveText('risso group health shop');
+    await expect(page.locator('.g-group .sentence')).not.toContainText('all others replicate');
+    await picture(page, SHOTS, 'groups-wrong', 900);
+    await openToAll(page, 'what is wrong');
+    await tell(request, 'start/db2');
+    await tell(request, 'start/db3');
+    await expect(wrong).toHaveCount(0, { timeout: 120_000 });
+    await expect(page.locator('.g-group .sentence')).toHaveText(/db1 takes writes, and all others replicate\.$/, { timeout: 60_000 });
+  });
 });
 
 test('what was lost is listed (made up: no group here lost anything)', async ({ page }) => {

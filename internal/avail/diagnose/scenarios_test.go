@@ -286,6 +286,9 @@ func settings() []scenario {
 	strict := func(n *topology.Node) { n.GTID.Strict = false }
 	updates := func(n *topology.Node) { n.Log.Updates = false }
 	recovery := func(n *topology.Node) { n.Applier.Recovery = false }
+	tries := func(n int, every time.Duration) func(top) {
+		return func(t top) { t.Links[0].Channel.Tries, t.Links[0].Channel.Retry = n, every }
+	}
 	filter := func(names ...string) func(top) {
 		return func(t top) {
 			for k, name := range names {
@@ -313,6 +316,8 @@ func settings() []scenario {
 		{code: "repl.config:sync_binlog", is: on(0, sync), near: on(1, sync)},
 		{code: "repl.config:binlog_error_action", is: on(0, ignore), near: on(1, ignore)},
 		{code: "repl.config:innodb_flush_log_at_trx_commit", is: on(0, flush), near: on(1, flush)},
+		{code: "repl.config:connect_tries", is: tries(10, time.Second), near: tries(10, 30*time.Second)},
+		{code: "repl.config:connect_tries", is: tries(1, 4*time.Minute), near: tries(0, time.Second)},
 		{code: "repl.config:skip_errors", is: on(1, func(n *topology.Node) { n.Applier.SkipErr = "1062" }), near: on(0, func(n *topology.Node) { n.Applier.SkipErr = "1062" })},
 		{code: "repl.config:exec_mode", is: on(1, func(n *topology.Node) { n.Applier.ExecMode = "IDEMPOTENT" }), near: on(0, func(n *topology.Node) { n.Applier.ExecMode = "IDEMPOTENT" })},
 		{code: "repl.config:preserve_commit_order", is: on(1, func(n *topology.Node) { n.Applier.Ordered = false }), near: on(1, func(n *topology.Node) { n.Applier.Ordered, n.Applier.Workers = false, 1 })},

@@ -3,9 +3,11 @@ package diagnose
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
 )
 
@@ -57,6 +59,7 @@ func (v *view) settings() {
 		}
 		if replica {
 			v.replicaSettings(i, set)
+			v.impatient(i)
 		}
 	}
 	v.logsDiffer()
@@ -88,6 +91,24 @@ func (v *view) replicaSettings(i int, set func(code, variable, value, want strin
 		if s.KeepsSettings() || n.Log.Updates { // MySQL 5.7 needs log_slave_updates
 			d.remedy(n.Name, s.StopReplica("")+"; "+s.SetLasting(s.ReplicaVariable("preserve_commit_order"), "ON")+"; "+s.StartReplica(""))
 		}
+	}
+}
+
+// patience is for how long a replica that follows a server which is started again has to try to connect at least: recovery from a crash takes minutes.
+const patience = 5 * time.Minute
+
+// impatient is about channels that give up to connect before their source can be back.
+func (v *view) impatient(i int) {
+	n, s := &v.Nodes[i], v.server(i)
+	for _, k := range v.up[i] {
+		ch := v.Links[k].Channel
+		if ch == nil || ch.Tries == 0 || time.Duration(ch.Tries)*ch.Retry >= patience {
+			continue
+		}
+		longer := s.Point(ch.Name, mysql.Pointing{Beat: ch.Beat, Lasting: true})
+		v.add("repl.config:connect_tries", i, k, "%s stops replicating for good when %s is away for %s", n.Name, v.source(&v.Links[k]), digits.Span(time.Duration(ch.Tries)*ch.Retry)).
+			see("it gives up after %s to connect, one each %s", digits.Plural(ch.Tries, "try", "tries"), digits.Span(ch.Retry)).
+			remedy(n.Name, s.StopThread(ch.Name, mysql.Receiver)+"; "+longer+"; "+s.StartThread(ch.Name, mysql.Receiver))
 	}
 }
 

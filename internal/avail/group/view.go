@@ -8,7 +8,7 @@ type Server struct {
 	Address string  `json:"address"`      // host:port
 	ID      string  `json:"id,omitempty"` // server_uuid, of MariaDB server_id; empty: it is not known
 	Weight  float64 `json:"weight,omitempty"`
-	// Lag is how far it is behind; nil: not known.
+	// Lag is how far it is behind at most; nil: not known.
 	Lag *time.Duration `json:"lag_ns,omitempty"`
 }
 

@@ -168,6 +168,8 @@ type Channel struct {
 	Silence *time.Duration `json:"silence_ns,omitempty"`
 	// Tries is after how many tries to connect it gives up, and stands; 0: never, or it is not known.
 	Tries int `json:"connect_tries,omitempty"`
+	// Retry is how often it tries to connect, in nanoseconds.
+	Retry time.Duration `json:"connect_retry_ns,omitempty"`
 	// Beat is how often the source says that it lives while it has nothing to send; 0: not known.
 	Beat time.Duration `json:"heartbeat_ns,omitempty"`
 }

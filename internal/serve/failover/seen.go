@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Seen is what the desk of this process sees of a group now.
@@ -15,6 +16,8 @@ type Seen struct {
 	Words   string         `json:"words,omitempty"`
 	Busy    bool           `json:"busy"` // this process changes the group, or looks after it
 	Members []SeenMember   `json:"members"`
+	// Findings are what is wrong with the group as a whole: those of members that are FAULTY, which their status says, are not among them.
+	Findings []fleet.Finding `json:"findings"`
 }
 
 // SeenMember is what the last look at a member told.
@@ -51,7 +54,12 @@ func (d *Desk) Seen(ctx context.Context, name string) (Seen, bool) {
 
 // seen is what is seen of the group, for somebody who asks.
 func (w *watcher) seen() Seen {
-	s := Seen{State: w.belief.State, Words: w.belief.Words, Busy: w.busy, Members: []SeenMember{}}
+	s := Seen{State: w.belief.State, Words: w.belief.Words, Busy: w.busy, Members: []SeenMember{}, Findings: []fleet.Finding{}}
+	for _, f := range findings(w.g, w.belief, w.state, w.care()) {
+		if f.ID != "failover.member" {
+			s.Findings = append(s.Findings, f)
+		}
+	}
 	if !w.belief.Since.IsZero() {
 		at := w.belief.Since.UTC()
 		s.Since = &at

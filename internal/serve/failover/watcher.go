@@ -41,6 +41,7 @@ type watcher struct {
 	probers map[string]*prober
 	stops   map[string]context.CancelFunc
 	last    map[string]seen
+	places  map[string]place     // how far replicas were behind when that was last known
 	ids     map[string]string    // server_uuid, or server_id, of members, as they last said it
 	reread  map[string]time.Time // when the account of a member that refuses it was read again
 	heard   map[string]progress
@@ -84,7 +85,7 @@ type result struct {
 
 func newWatcher(d *Desk, r reading, cancel context.CancelCauseFunc) *watcher {
 	return &watcher{d: d, cancel: cancel, g: r.g, knew: r.heard, fresh: make(chan reading, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
-		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now()}
+		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, places: map[string]place{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now()}
 }
 
 // changed gives the watcher the group as it is now.
@@ -291,6 +292,7 @@ func (w *watcher) take(s seen) {
 	if i := w.g.Find(s.name); i >= 0 && (w.g.Members[i].Status == group.Secondary || w.g.Members[i].Status == group.Spare) {
 		w.watch_.Heard(w.witness(s))
 	}
+	w.placed(s)
 }
 
 // witness reads what a replica says of the primary.
@@ -625,12 +627,11 @@ func (w *watcher) viewOf(g *group.Group, heard time.Time) group.View {
 			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:
 			v.Primary = &s
-		case m.Status == group.Secondary && ok && last.kind == "" && len(last.channels) == 1 && last.channels[0].SQLRunning:
-			if behind := last.channels[0].Behind; behind >= 0 {
-				lag := time.Duration(behind) * time.Second
-				s.Lag = &lag
+		case m.Status == group.Secondary && ok:
+			if lag, reads := w.reads(last); reads {
+				s.Lag = lag
+				v.Replicas = append(v.Replicas, s)
 			}
-			v.Replicas = append(v.Replicas, s)
 		}
 	}
 	if v.Primary == nil && v.NoPrimary == "" {

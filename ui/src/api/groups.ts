@@ -1,5 +1,6 @@
 /** Groups of servers: who is the primary, who would follow, what changed, and changing it. */
 import { get, request } from './http';
+import type { Finding } from './watch';
 
 /** What a server of a group is for. */
 export type MemberStatus = 'PRIMARY' | 'SECONDARY' | 'SPARE' | 'FAULTY';
@@ -79,6 +80,8 @@ export interface SeenGroup {
   words?: string;
   busy: boolean;
   members: SeenMember[];
+  /** what is wrong with the group as a whole */
+  findings: (Finding & { why?: string })[];
 }
 
 /** Where clients of a group are told to go. */

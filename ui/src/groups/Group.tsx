@@ -96,6 +96,23 @@ function Policy({ s, automatic, now, wants }: { s: GroupStanding; automatic: boo
   );
 }
 
+function Wrong({ list }: { list: NonNullable<GroupStanding['seen']>['findings'] }) {
+  if (list.length === 0) return null;
+  return (
+    <section aria-labelledby="g-wrong">
+      <h2 id="g-wrong">What is wrong</h2>
+      <ul class="findings">
+        {list.map((f) => (
+          <li key={`${f.id} ${f.subject ?? ''}`} data-finding={f.id}>
+            <StateMark state={f.severity === 'info' ? 'ok' : f.severity} wordless />
+            <div><b>{f.what}</b> {f.why && <span class="quiet">{f.why}</span>} {f.remedy && <Remedy text={f.remedy} />}</div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 /** All of one group. */
 export function GroupRoom({ s, a, now, onChange }: { s: GroupStanding; a: Standing; now: number; onChange: () => void }) {
   const { group: g } = s;
@@ -136,6 +153,7 @@ export function GroupRoom({ s, a, now, onChange }: { s: GroupStanding; a: Standi
         <p class={`sentence ${said.tone}`} aria-live="polite"><StateMark state={said.tone} wordless /> {said.text}</p>
         {!mayFailOver.value && <p class="quiet" data-barred>{NO_FAILOVER}</p>}
       </header>
+      <Wrong list={s.seen?.findings ?? []} />
       {running && <div class="g-running"><Steps list={running.steps} /></div>}
       <Members s={s} f={forecast} now={now} wants={setWish} busy={holder ? `${holder} is changing the group` : ''} />
       <div class="g-two">

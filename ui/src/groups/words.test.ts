@@ -12,7 +12,7 @@ const primaryLook = look('db1', { open: true, channels: 0, source: undefined, re
 const change = (more: Partial<GroupChange> = {}): GroupChange => ({ group: 'shop', epoch: 7, kind: 'failover', stage: 'done', by: 'risso serve', automatic: true, old: 'db1', new: 'db2', began: '2026-11-29T00:09:50Z', ended: '2026-11-29T00:09:52Z', steps: [], ...more });
 const standing = (more: { group?: Partial<GroupStanding['group']>; seen?: Partial<NonNullable<GroupStanding['seen']>> | null; change?: GroupChange | null; view?: GroupStanding['view'] } = {}): GroupStanding => ({
   group: { name: 'shop', active: true, policy: { automatic: true, lossless: false, pause_ns: 3.6e12, rejoin: true, semi_sync: true }, members: [member('db1', 'PRIMARY'), member('db2', 'SECONDARY'), member('db3', 'SECONDARY')], epoch: 6, since: at, lease: { holder: '', epoch: 6, until: at }, ...more.group },
-  seen: more.seen === null ? null : { state: 'alive', since: null, busy: false, members: [primaryLook, look('db2'), look('db3')], ...more.seen },
+  seen: more.seen === null ? null : { state: 'alive', since: null, busy: false, members: [primaryLook, look('db2'), look('db3')], findings: [], ...more.seen },
   view: more.view ?? null,
   change: more.change ?? null,
 });
@@ -30,6 +30,8 @@ describe('what is going on in a group', () => {
     ['closed', standing({ seen: { members: [look('db1', { channels: 0 })] } }), true, 'critical', /takes no writes \(read-only\)/],
     ['out', standing({ group: { members: [member('db1', 'PRIMARY'), member('db2', 'FAULTY'), member('db3', 'FAULTY')] } }), true, 'warning', /db2 and db3 are out/],
     ['a replica that stopped', standing({ seen: { members: [primaryLook, look('db2', { applies: false }), look('db3')] } }), true, 'warning', /db2 does not replicate/],
+    ['commits hang', standing({ seen: { findings: [{ id: 'failover.unready', severity: 'warning', what: 'nobody could follow' }, { id: 'failover.semisync', severity: 'critical', what: 'commits on db1 wait for replicas' }] } }), true, 'critical', /^Commits on db1 wait for replicas\.$/],
+    ['not ready', standing({ seen: { findings: [{ id: 'failover.unready', severity: 'warning', what: 'nobody could follow' }] } }), true, 'warning', /^Nobody could follow\.$/],
     ['nobody looked', standing({ seen: null }), true, 'warning', /has not looked at it yet/],
   ];
   test.each(cases)('%s', (_, s, automatic, tone, text) => {

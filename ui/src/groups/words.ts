@@ -22,6 +22,8 @@ export function holderOf(s: GroupStanding, now: number): string {
   return holder !== '' && unix(until) > now ? holder : '';
 }
 
+const sentence = (what: string): string => `${what.charAt(0).toUpperCase()}${what.slice(1)}.`;
+
 /** What is going on in a group, the worst first. */
 export function groupSaid(s: GroupStanding, automatic: boolean, now: number): Said {
   const { group: g, seen } = s;
@@ -43,11 +45,15 @@ export function groupSaid(s: GroupStanding, automatic: boolean, now: number): Sa
   }
   if (s.change && !s.change.ended) return { tone: 'warning', text: `A ${s.change.kind} was cut off: ${STAGES[s.change.stage]}. It is brought to its end, or taken back.` };
   if (primary?.answers && !primary.open) return { tone: 'critical', text: `${p.name}, the primary, takes no writes (read-only).` };
+  const wrong = seen?.findings ?? [];
+  const critical = wrong.find((f) => f.severity === 'critical');
+  if (critical) return { tone: 'critical', text: sentence(critical.what) };
   const faulty = g.members.filter((m) => m.status === 'FAULTY').map((m) => m.name);
   if (faulty.length > 0) return { tone: 'warning', text: `${p.name} takes writes; ${names(faulty)} ${faulty.length === 1 ? 'is' : 'are'} out.` };
   if (!seen) return { tone: 'warning', text: `${p.name} is the primary; this Risso has not looked at it yet.` };
   const lame = seen.members.filter((m) => m.name !== p.name && (!m.answers || !m.receives || !m.applies)).map((m) => m.name);
   if (lame.length > 0) return { tone: 'warning', text: `${p.name} takes writes; ${names(lame)} ${lame.length === 1 ? 'does' : 'do'} not replicate.` };
+  if (wrong.length > 0) return { tone: 'warning', text: sentence(wrong[0].what) };
   return { tone: 'ok', text: `${p.name} takes writes, ${g.members.length > 1 ? 'and all others replicate' : 'and there is no other member'}.` };
 }
 

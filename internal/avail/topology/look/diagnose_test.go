@@ -218,6 +218,8 @@ func (s *servers) settingsDiagnosed() {
 		s.remedied("repl.config:"+c.code, c.node)
 	}
 	if !server.MariaDB() {
+		s.do(1, server.StopThread("", mysql.Receiver), strings.NewReplacer("86400", "10").Replace(server.Point("", mysql.Pointing{Lasting: true})), server.StartThread("", mysql.Receiver))
+		s.remedied("repl.config:connect_tries", 1)
 		s.do(0, "SET GLOBAL binlog_error_action = IGNORE_ERROR")
 		s.remedied("repl.config:binlog_error_action", 0)
 	}
