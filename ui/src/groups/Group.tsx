@@ -74,7 +74,7 @@ function Ready({ s, f, unasked, now, wants }: { s: GroupStanding; f: GroupForeca
       <p class="g-acts">
         {loss && <label><input type="checkbox" checked={accept} onChange={(e) => setAccept(e.currentTarget.checked)} /> accept that transactions are lost</label>}
         <button disabled={why !== ''} title={why || undefined} onClick={() => wants({ do: 'failover', group: s.group.name, ...(accept ? { accept_loss: true } : {}) })}>Fail over…</button>
-        <span class="quiet">{(mayFailOver.value && why) || `asked ${age(now - unix(f.asked))} ago`}</span>
+        <span class="quiet">{[mayFailOver.value && why, `asked ${age(now - unix(f.asked))} ago`].filter(Boolean).join('; ')}</span>
       </p>
     </section>
   );
@@ -99,7 +99,7 @@ function Policy({ s, automatic, now, wants }: { s: GroupStanding; automatic: boo
 function Wrong({ list }: { list: NonNullable<GroupStanding['seen']>['findings'] }) {
   if (list.length === 0) return null;
   return (
-    <section aria-labelledby="g-wrong">
+    <section class="g-wrong" aria-labelledby="g-wrong">
       <h2 id="g-wrong">What is wrong</h2>
       <ul class="findings">
         {list.map((f) => (
