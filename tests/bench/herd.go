@@ -163,37 +163,66 @@ func (h *herd) alarms(ctx context.Context) (dead, moved int, err error) {
 	return dead, moved, nil
 }
 
-// nuisance is something that happens to all primaries at once, and is no death.
+// nuisance is something that happens to all primaries at once, and is no death. It lasts for two seconds, on a busy machine longer.
 type nuisance struct {
 	name string
-	do   func(ctx context.Context, h *herd) error
+	do   func(ctx context.Context, h *herd) (lasted time.Duration, err error)
 }
 
 // nuisances are what a failover may not come of.
 var nuisances = []nuisance{{"a stall of 2 s (SIGSTOP, SIGCONT)", stallAll}, {"a slow disk (20 writes a second)", slowAll}, {"full processors (four busy processes for each)", busyAll}}
 
-// primaries does something with the primary of each group.
-func (h *herd) primaries(do func(n *sandbox.Node) error) error {
-	var errs []error
-	for _, sb := range h.boxes {
-		errs = append(errs, do(sb.Primary()))
+// primary is who takes the writes of a group now.
+func (h *herd) primary(ctx context.Context, i int) (*sandbox.Node, error) {
+	text, err := h.get(ctx, "/primary?group="+h.groups[i])
+	if err != nil {
+		return nil, fmt.Errorf("the primary of %s: %w", h.groups[i], err)
 	}
-	return errors.Join(errs...)
+	var p struct{ Address string }
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("the primary of %s: %w", h.groups[i], err)
+	}
+	for _, n := range h.boxes[i].Nodes {
+		if strings.HasSuffix(p.Address, ":"+strconv.Itoa(n.Port)) {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("the primary of %s, %s, is none of its servers", h.groups[i], p.Address)
 }
 
-func stallAll(ctx context.Context, h *herd) error {
-	err := h.primaries(func(n *sandbox.Node) error { return n.Kill(syscall.SIGSTOP) })
-	err = errors.Join(err, pause(ctx, 2*time.Second))
-	return errors.Join(err, h.primaries(func(n *sandbox.Node) error { return n.Kill(syscall.SIGCONT) }))
+// primaries does something with the primary of each group for two seconds, with all at the same time, and undoes it. lasted is the longest that it was so.
+func (h *herd) primaries(ctx context.Context, do, undo func(n *sandbox.Node) error) (lasted time.Duration, err error) {
+	errs, took := make([]error, len(h.boxes)), make([]time.Duration, len(h.boxes))
+	var all sync.WaitGroup
+	for i := range h.boxes {
+		n, err := h.primary(ctx, i)
+		if err != nil {
+			return 0, err
+		}
+		all.Go(func() {
+			began := time.Now()
+			errs[i] = do(n)
+			errs[i] = errors.Join(errs[i], pause(ctx, 2*time.Second-time.Since(began)), undo(n))
+			took[i] = time.Since(began)
+		})
+	}
+	all.Wait()
+	return slices.Max(took), errors.Join(errs...)
 }
 
-func slowAll(ctx context.Context, h *herd) error {
-	err := h.primaries(func(n *sandbox.Node) error { return n.Slow(20) })
-	err = errors.Join(err, pause(ctx, 2*time.Second))
-	return errors.Join(err, h.primaries((*sandbox.Node).Fast))
+func stallAll(ctx context.Context, h *herd) (time.Duration, error) {
+	signal := func(s syscall.Signal) func(n *sandbox.Node) error {
+		return func(n *sandbox.Node) error { return n.Kill(s) }
+	}
+	return h.primaries(ctx, signal(syscall.SIGSTOP), signal(syscall.SIGCONT))
 }
 
-func busyAll(ctx context.Context, _ *herd) error {
+func slowAll(ctx context.Context, h *herd) (time.Duration, error) {
+	return h.primaries(ctx, func(n *sandbox.Node) error { return n.Slow(20) }, (*sandbox.Node).Fast)
+}
+
+func busyAll(ctx context.Context, _ *herd) (time.Duration, error) {
+	began := time.Now()
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	var all sync.WaitGroup
@@ -201,7 +230,7 @@ func busyAll(ctx context.Context, _ *herd) error {
 		all.Go(func() { _ = exec.CommandContext(ctx, "sh", "-c", "while :; do :; done").Run() }) // ends with ctx
 	}
 	all.Wait()
-	return nil
+	return time.Since(began), nil
 }
 
 // alarms lets all primaries stall, and have slow disks and busy processors, again and again: none of that is a death.
@@ -234,14 +263,16 @@ func (b *bench) alarms(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	t := s.table("what happens to the primaries of all groups at once", "what", "rounds", "taken for dead", "failed over")
+	t := s.table("what happens to the primaries of all groups at once", "what", "rounds", "longest s", "taken for dead", "failed over")
 	all, bad, before := 0, 0, [2]int{}
 	for _, what := range nuisances {
-		count := 0
+		count, longest := 0, time.Duration(0)
 		for count*len(nuisances) < rounds {
-			if err := what.do(ctx, h); err != nil {
+			lasted, err := what.do(ctx, h)
+			if err != nil {
 				return err
 			}
+			longest = max(longest, lasted)
 			if err := pause(ctx, time.Second); err != nil {
 				return err
 			}
@@ -254,7 +285,7 @@ func (b *bench) alarms(ctx context.Context, s *section) error {
 		if err != nil {
 			return err
 		}
-		t.row(what.name, strconv.Itoa(count), strconv.Itoa(dead-before[0]), strconv.Itoa(moved-before[1]))
+		t.row(what.name, strconv.Itoa(count), figure(longest.Seconds()), strconv.Itoa(dead-before[0]), strconv.Itoa(moved-before[1]))
 		say("alarms: %s, %d rounds: %d taken for dead", what.name, count, dead-before[0])
 		all, bad, before = all+count, max(dead, moved), [2]int{dead, moved}
 	}
@@ -269,7 +300,11 @@ func (b *bench) alarms(ctx context.Context, s *section) error {
 
 // notices kills a primary: a controller that does not tell of that proves nothing by what it does not tell.
 func (h *herd) notices(ctx context.Context, before int) error {
-	if err := h.boxes[0].Primary().Kill(syscall.SIGKILL); err != nil {
+	p, err := h.primary(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if err := p.Kill(syscall.SIGKILL); err != nil {
 		return err
 	}
 	for began := time.Now(); time.Since(began) < time.Minute; {
