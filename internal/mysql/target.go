@@ -24,6 +24,9 @@ type Target struct {
 	tls *tlsOptions // of an option file; nil: it has none, or the DSN says something about TLS
 }
 
+// IsZero reports whether it is the target of nothing: all other methods are for those that ParseTarget returns.
+func (t Target) IsZero() bool { return t.cfg == nil }
+
 // Default time-outs of a connection, in a DSN that sets none.
 const (
 	defaultDialTimeout = 3 * time.Second

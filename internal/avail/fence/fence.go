@@ -166,6 +166,9 @@ type fencing struct {
 
 // Fence lets a server take no writes. The error says that it could not be asked at all; what could not be done else is in the result, which is proven or not.
 func Fence(ctx context.Context, target mysql.Target, o Options) (*Result, error) {
+	if target.IsZero() {
+		return nil, errors.New("nothing says how the server is reached")
+	}
 	if o.Limit == 0 {
 		o.Limit = DefaultLimit
 	}

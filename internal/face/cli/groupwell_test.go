@@ -111,6 +111,11 @@ func TestGroupUnwell(t *testing.T) {
 		t.Fatal(err)
 	}
 	told("was cut off", "risso failover resume --group g ")
+	for _, line := range []string{"group remove g db2", "group remove g"} {
+		if code, _, said := call(t, append(strings.Fields(line), "--data", data)...); code != 1 || !strings.Contains(said, "was cut off (risso failover resume --group g ") {
+			t.Errorf("risso %s: exit code %d: %s", line, code, said)
+		}
+	}
 	for _, line := range []string{"group show g", "group list", "group health g"} {
 		if _, out, _ := call(t, append(strings.Fields(line), "--data", data)...); !strings.Contains(out, "a switchover to db2 that began at ") || !strings.Contains(out, "was cut off") {
 			t.Errorf("risso %s does not tell of it: %s", line, out)

@@ -83,7 +83,7 @@ func (w *watcher) goOn(ctx context.Context, c *carry.Carrier, name string) (resu
 	if err == nil && j != nil {
 		var done *failover.Journal
 		if done, err = c.Resume(ctx, carry.Asked{Group: name, By: "risso serve", Automatic: true}); err == nil && done != nil && done.Stage == failover.Undone {
-			text := fmt.Sprintf("a %s of %s to %s that was cut off is taken back: %s is the primary as before", done.Kind, name, done.New, done.Old)
+			text := fmt.Sprintf("a %s of %s that was cut off is taken back: %s is the primary as before", done.Kind, name, done.Old)
 			r.tell = func() { w.event(fleet.SeverityWarning, text) }
 		}
 	}

@@ -287,6 +287,9 @@ type node struct {
 const lockWait = 5 * time.Second
 
 func connect(ctx context.Context, name string, t mysql.Target, patience time.Duration) (*node, error) {
+	if t.IsZero() { // a change that was cut off may name one that was taken out since
+		return nil, fmt.Errorf("connect to %q: it is no member of the group", name)
+	}
 	c, err := mysql.Connect(ctx, t.WithPatience(patience), nil)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", name, err)

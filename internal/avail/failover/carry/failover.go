@@ -267,16 +267,21 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 	if err := r.holds(bctx); err != nil { // who has the lease brings it to its end
 		return errors.Join(why, err)
 	}
-	r.giveAllBack(bctx)
-	if err := r.unfence(bctx); err != nil {
-		r.words(r.j.Old, "it does not have back what it had: %v", err)
-	}
-	failed := r.receiveAllAgain(bctx)
-	why = errors.Join(why, r.delayAgain(bctx))
-	if len(failed) > 0 {
+	failed, err := r.putBack(bctx)
+	if why = errors.Join(why, err); failed {
 		return r.finish(bctx, failover.Failed, why)
 	}
 	return r.finish(bctx, failover.Undone, why)
+}
+
+// putBack lets all be as it was before a failover that promoted nobody. failed: there are members that do not receive again.
+func (r *run) putBack(ctx context.Context) (failed bool, err error) {
+	r.giveAllBack(ctx)
+	if err := r.unfence(ctx); err != nil {
+		r.words(r.j.Old, "it does not have back what it had: %v", err)
+	}
+	failed = len(r.receiveAllAgain(ctx)) > 0
+	return failed, r.delayAgain(ctx)
 }
 
 // unfence gives the old primary back what it had before it was kept from writes, as nobody follows it.

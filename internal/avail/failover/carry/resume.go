@@ -3,6 +3,7 @@ package carry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -79,8 +80,12 @@ func (c *Carrier) PlanResume(ctx context.Context, a Asked) (*Resuming, error) {
 		out.Words = what + " is taken back"
 		out.takeBack(g, j, t)
 	default:
+		if why := c.returned(ctx, g, j, targets); why != "" {
+			out.Words = fmt.Sprintf("%s is taken back: nobody was promoted, and of %s it is known that %s", what, j.Old, why)
+			return out, nil
+		}
 		out.Words = what + " is done again"
-		return out, c.planAgain(ctx, out, j)
+		return out, c.planAgain(ctx, out, g, j)
 	}
 	return out, nil
 }
@@ -138,9 +143,9 @@ func (p *Resuming) takeBack(g *group.Group, j *keep.Journal, t *topology.Topolog
 }
 
 // planAgain adds the steps of a failover that is done again.
-func (c *Carrier) planAgain(ctx context.Context, p *Resuming, j *keep.Journal) error {
+func (c *Carrier) planAgain(ctx context.Context, p *Resuming, g *group.Group, j *keep.Journal) error {
 	a := Asked{Group: j.Group, Known: j.Known, AcceptLoss: j.AcceptLoss}
-	if !j.Automatic && j.Stage != failover.Promoting {
+	if !j.Automatic && j.Stage != failover.Promoting && g.Find(j.New) >= 0 {
 		a.To = j.New
 	}
 	f, err := c.Forecast(ctx, a)
@@ -212,10 +217,41 @@ func (r *run) resume(ctx context.Context) error {
 	return r.failoverAgain(ctx)
 }
 
-// failoverAgain does a failover again that had not promoted anybody. One who was named stays named.
+// returned says why a failover that was cut off, and had promoted nobody, is not done again: the old primary answers by now, and may have taken writes since. "": it does not, or
+// it is to be replaced although it answers.
+func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal, targets map[string]mysql.Target) string {
+	if j.AcceptLoss || j.Doubtful != "" || g.Find(j.Old) < 0 {
+		return ""
+	}
+	t := lookAt(ctx, g, targets, c.Limits.Look)
+	if i := t.Find(j.Old); i < 0 || !t.Nodes[i].Seen {
+		return c.lives(ctx, g, t, j.Old, targets)
+	}
+	if c.full(ctx, g, t, targets) != "" {
+		return ""
+	}
+	return "it answers again"
+}
+
+// takeFailoverBack ends a failover that was cut off, and had promoted nobody.
+func (r *run) takeFailoverBack(ctx context.Context, why string) error {
+	bctx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.Limits.Point)
+	defer stop()
+	r.words(r.j.Old, "%s, and nobody was promoted: the failover is taken back", why)
+	failed, err := r.putBack(bctx)
+	if failed || err != nil {
+		return r.finish(bctx, failover.Failed, errors.Join(fmt.Errorf("%w: it was cut off, and not all is as before", ErrSurprise), err))
+	}
+	return r.end(bctx, failover.Undone, "it was cut off before it promoted anybody, and "+r.j.Old+" is the primary as before: "+why)
+}
+
+// failoverAgain does a failover again that had not promoted anybody, unless the old primary is back. One who was named stays named.
 func (r *run) failoverAgain(ctx context.Context) error {
+	if why := r.returned(ctx, r.g, r.j, r.targets); why != "" {
+		return r.takeFailoverBack(ctx, why)
+	}
 	a := Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known, AcceptLoss: r.j.AcceptLoss}
-	if !r.j.Automatic && r.j.Stage != failover.Promoting {
+	if !r.j.Automatic && r.j.Stage != failover.Promoting && r.g.Find(r.j.New) >= 0 {
 		a.To = r.j.New
 	}
 	for name, w := range r.j.Before {

@@ -55,7 +55,11 @@ func (c *command) resume(ctx context.Context, cr *carry.Carrier, a carry.Asked) 
 	ans := Answer{Group: c.Group, Plan: []string{}}
 	if j != nil {
 		if ans.Old = j.Old; err == nil && j.Stage == failover.Undone {
-			fmt.Fprintf(c.told().Out, "the %s to %s that was cut off is taken back: %s is the primary of %s as before\n", j.Kind, oneline.Of(j.New), oneline.Of(j.Old), c.Group)
+			to := ""
+			if j.New != "" {
+				to = " to " + oneline.Of(j.New)
+			}
+			fmt.Fprintf(c.told().Out, "the %s%s that was cut off is taken back: %s is the primary of %s as before\n", j.Kind, to, oneline.Of(j.Old), c.Group)
 		}
 	} else if err == nil {
 		fmt.Fprintln(c.told().Out, "nothing was cut off")

@@ -85,11 +85,16 @@ func newSetCenter(s screen.Streams) *cobra.Command {
 
 func newRemove(s screen.Streams) *cobra.Command {
 	c := &command{}
+	var force bool
 	cmd := &cobra.Command{Use: "remove GROUP [MEMBER]", Short: "Forget a group, or one of its members",
-		Long:    "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group, and a\ngroup that has shards of a map cannot be removed.\n\n" + fault.Help,
+		Long: "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group, and a\ngroup that has shards of a map cannot be removed. While a change of the primary is under way, or was cut off, both are\n" +
+			"refused: its servers may be left read-only then, and nobody would bring it to its end. --force does it all the same.\n\n" + fault.Help,
 		Example: "  risso group remove shop db3\n  risso group remove shop", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
+				if err := c.waits(cmd.Context(), r, args[0]); err != nil && !force {
+					return err
+				}
 				if len(args) == 1 {
 					if err := sharded(cmd.Context(), r, args[0]); err != nil {
 						return err
@@ -110,7 +115,17 @@ func newRemove(s screen.Streams) *cobra.Command {
 				return c.tell([]group.Group{*g})
 			})
 		}}
+	cmd.Flags().BoolVar(&force, "force", false, "also while a change of the primary waits that was cut off")
 	return c.bind(cmd, s)
+}
+
+// waits refuses while a change of a group's primary is under way, or was cut off.
+func (c *command) waits(ctx context.Context, r *keep.Room, name string) error {
+	g, err := r.Group(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.carrier(r).CutOff(ctx, g)
 }
 
 // sharded refuses to remove a group of which maps say that it has the rows of some keys: nobody would find them any more.
