@@ -18,13 +18,16 @@ import (
 // Status is what a server of a group is for.
 type Status string
 
-// The statuses. One that is FAULTY comes back as SPARE only: somebody, or the comparison of its data, says that it is well.
+// The statuses. One that is FAULTY comes back as SPARE only: somebody, or the comparison of its data, says that it is well. One that somebody made FAULTY: somebody alone.
 const (
 	Primary   Status = "PRIMARY"   // takes writes
 	Secondary Status = "SECONDARY" // replicates, answers reads, may become the primary
 	Spare     Status = "SPARE"     // replicates; gets no reads, and is promoted only by name
 	Faulty    Status = "FAULTY"    // gets nothing
 )
+
+// SaidSo is why a member is FAULTY that a person made so.
+const SaidSo = "somebody said so"
 
 // Statuses lists them.
 func Statuses() []Status { return []Status{Primary, Secondary, Spare, Faulty} }
@@ -53,7 +56,9 @@ type Member struct {
 	Center  string    `json:"center,omitempty"` // data center
 	Since   time.Time `json:"since"`            // since when it has the status
 	Fault   string    `json:"fault,omitempty"`  // why it is FAULTY
-	Errant  string    `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
+	// ByHand says of a FAULTY one that a person made it so: it stays out until a person says otherwise.
+	ByHand bool   `json:"by_hand,omitempty"`
+	Errant string `json:"errant,omitempty"` // of a FAULTY one: the transactions that only it has
 	// Replaced says of a FAULTY one that a failover made another one the primary: the transactions that only it has are in the receipt of that.
 	Replaced bool `json:"replaced,omitempty"`
 	// Unread is when the binary logs of one that was replaced could not be read last, which tell what only it has; zero: they were read, or nobody tried.
@@ -202,7 +207,8 @@ func (g *Group) Sort() {
 	slices.SortFunc(g.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Set gives a member another status, as Fabric allows it: FAULTY returns only by SPARE, and a primary is made by promotion alone.
+// Set gives a member another status, as a person wants it and Fabric allows it: FAULTY returns only by SPARE, and a primary is made by promotion alone. One that Risso made FAULTY
+// can be made so by a person as well, and stays so then.
 func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	i := g.Find(name)
 	if i < 0 {
@@ -210,6 +216,10 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	}
 	m := &g.Members[i]
 	switch {
+	case m.Status == Faulty && to == Faulty && !m.ByHand:
+		m.ByHand = true
+		g.KeepOut(name, why, now)
+		return nil
 	case m.Status == to:
 		return nil
 	case to == Primary:
@@ -222,7 +232,8 @@ func (g *Group) Set(name string, to Status, why string, now time.Time) error {
 	case m.Status == Faulty && to != Spare:
 		return fault.New(fault.Failed, "make it SPARE first", fmt.Errorf("%s from FAULTY to %s: %w", m.Name, to, ErrStatus))
 	}
-	if m.Status, m.Since, m.Fault, m.Back, m.Replaced, m.Unlogged = to, now, "", false, false, false; to == Faulty {
+	m.Status, m.Since, m.Fault, m.Back, m.Replaced, m.Unlogged, m.ByHand = to, now, "", false, false, false, to == Faulty
+	if to == Faulty {
 		m.Fault = why
 	} else {
 		m.Errant, m.Rebuild = "", nil
@@ -304,13 +315,13 @@ func (g *Group) Promoted(name string, old Status, why string, epoch uint64, now 
 	}
 	if was := g.Primary(); was >= 0 && was != i {
 		m := &g.Members[was]
-		m.Status, m.Since, m.Fault = old, now, ""
+		m.Status, m.Since, m.Fault, m.ByHand = old, now, "", false
 		if m.Replaced = old == Faulty; m.Replaced {
 			m.Fault = why
 		}
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Unlogged, m.Rebuild, m.Fenced = Primary, now, "", "", false, false, nil, nil
+	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Unlogged, m.ByHand, m.Rebuild, m.Fenced = Primary, now, "", "", false, false, false, nil, nil
 	g.Epoch, g.Since, g.Moving = epoch, now, false
 	return nil
 }

@@ -28,3 +28,38 @@ func TestSet(t *testing.T) {
 		}
 	}
 }
+
+// TestSaidFaulty: what a person made FAULTY is told from what Risso made so, also where both did.
+func TestSaidFaulty(t *testing.T) {
+	now := time.Now()
+	g := group.Group{Name: "g", Members: []group.Member{{Name: "a", Status: group.Secondary}}}
+	m := &g.Members[0]
+	said := func(status group.Status) {
+		t.Helper()
+		if err := g.Set("a", status, group.SaidSo, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.KeepOut("a", "it died", now)
+	if m.ByHand {
+		t.Error("Risso made it FAULTY, and it is by hand")
+	}
+	m.Errant = "x"
+	for range 2 { // the second time changes nothing
+		said(group.Faulty)
+		if !m.ByHand || m.Errant != "x" || m.Fault != "it died; "+group.SaidSo {
+			t.Errorf("a person said so, too: %+v", *m)
+		}
+	}
+	said(group.Spare)
+	if m.ByHand {
+		t.Errorf("a person said otherwise: %+v", *m)
+	}
+	said(group.Faulty)
+	if !m.ByHand || m.Fault != group.SaidSo {
+		t.Errorf("a person said so: %+v", *m)
+	}
+	if err := g.Promoted("a", group.Faulty, "", 2, now); err != nil || m.ByHand {
+		t.Errorf("promoted: %v, %+v", err, *m)
+	}
+}

@@ -125,6 +125,32 @@ func TestGroupUnwell(t *testing.T) {
 		t.Errorf("taken back: %s", out)
 	}
 	mustRun(t, "group", "health", "g", "--data", data)
+	deserted(t, box.Nodes[0], data)
+}
+
+// deserted: a group that has no primary, or a dead one, is not ready, whoever could follow; where that is said, the command that mends it is named.
+func deserted(t *testing.T, primary *sandbox.Node, data string) {
+	t.Helper()
+	told := func(state string, says, remedy string) {
+		t.Helper()
+		for output, want := range map[string]string{"text": says, "json": `"ready": false`} {
+			if code, out, said := call(t, "group", "health", "g", "-o", output, "--data", data); code != 1 || !strings.Contains(out, want) || !strings.Contains(said, says) || !strings.Contains(said, "("+remedy+")") {
+				t.Errorf("%s, %s: exit code %d: %s%s", state, output, code, out, said)
+			}
+		}
+	}
+	mustRun(t, "group", "demote", "g", "--yes", "--data", data)
+	told("no primary", "g has no primary: db1 would be promoted", "risso group promote g")
+	mustRun(t, "group", "promote", "g", "db1", "--yes", "--data", data)
+	mustRun(t, "group", "health", "g", "--data", data)
+	if err := primary.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"group activate g", "group deactivate g"} {
+		mustRun(t, append(strings.Fields(line), "--data", data)...)
+		told("dead, after "+line, "g: db1, the primary, does not answer: ", "risso failover --group g")
+	}
+	mustRun(t, "failover", "--group", "g", "--yes", "--data", data)
 }
 
 // TestResumeMeanwhile: a switchover that was killed is taken back by another process while risso failover resume waits for the lease; resume says so, and who the primary is.

@@ -91,6 +91,9 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 			remedy = "risso diff and risso checksum show which rows only it has; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
 		}
 		why := m.Fault
+		if m.ByHand {
+			why += "; it stays so until somebody says otherwise"
+		}
 		if words := m.Rebuild.Words(time.Now()); words != "" {
 			why += "; " + words
 		}

@@ -26,7 +26,7 @@ type Setting struct {
 var means = map[group.Status]string{
 	group.Secondary: "it answers reads, and may become the primary",
 	group.Spare:     "it replicates, gets no reads, and is promoted only by name",
-	group.Faulty:    "it gets nothing, and comes back by SPARE only",
+	group.Faulty:    "it gets nothing until somebody makes it SPARE, or has it rebuilt",
 }
 
 // rules is what they mean, in words.
@@ -57,11 +57,15 @@ func (s Setting) apply(g *group.Group, now time.Time) (words []string, err error
 		if i < 0 {
 			return nil, fault.New(fault.Failed, "risso group show "+g.Name, fmt.Errorf("%s: %w", s.Member, group.ErrNone))
 		}
-		if was := g.Members[i]; s.Status != nil && was.Status != *s.Status {
-			if err := g.Set(s.Member, *s.Status, "somebody said so", now); err != nil {
+		if was := g.Members[i]; s.Status != nil && (was.Status != *s.Status || was.Status == group.Faulty && !was.ByHand) {
+			if err := g.Set(s.Member, *s.Status, group.SaidSo, now); err != nil {
 				return nil, err
 			}
-			say("%s becomes %s instead of %s: %s", was.Name, *s.Status, was.Status, means[*s.Status])
+			if was.Status == *s.Status {
+				say("%s stays %s: %s", was.Name, was.Status, means[*s.Status])
+			} else {
+				say("%s becomes %s instead of %s: %s", was.Name, *s.Status, was.Status, means[*s.Status])
+			}
 		}
 		if was := g.Members[i].Weight; s.Weight != nil && was != *s.Weight {
 			if err := g.SetWeight(s.Member, *s.Weight); err != nil {

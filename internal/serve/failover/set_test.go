@@ -31,6 +31,7 @@ func TestSettings(t *testing.T) {
 		active bool
 	}{
 		{name: "a spare", s: Setting{Member: "b", Status: status(group.Spare)}, says: "b becomes SPARE instead of SECONDARY", member: group.Member{Name: "b", Status: group.Spare, Weight: 1}, auto: true, active: true},
+		{name: "out", s: Setting{Member: "b", Status: status(group.Faulty)}, says: "b becomes FAULTY instead of SECONDARY: it gets nothing until somebody makes it SPARE", member: group.Member{Name: "b", Status: group.Faulty, Weight: 1, Fault: group.SaidSo, ByHand: true}, auto: true, active: true},
 		{name: "what it is", s: Setting{Member: "b", Status: status(group.Secondary), Weight: weight(1)}, says: "nothing changes", member: group.Member{Name: "b", Status: group.Secondary, Weight: 1}, auto: true, active: true},
 		{name: "no reads", s: Setting{Member: "b", Weight: weight(0)}, says: "the weight 0 instead of 1", member: group.Member{Name: "b", Status: group.Secondary}, auto: true, active: true},
 		{name: "less than nothing", s: Setting{Member: "b", Weight: weight(-1)}, fails: "-1 is no weight"},
@@ -56,7 +57,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", c.name, err, words, c.says)
 		}
 		g.Members[1].Since = time.Time{}
-		if b := g.Members[1]; b.Name != c.member.Name || b.Status != c.member.Status || b.Weight != c.member.Weight || b.Rule != cmp.Or(c.member.Rule, group.Neutral) || b.Center != c.member.Center || g.Policy.Automatic != c.auto || g.Active != c.active {
+		if b := g.Members[1]; b.Name != c.member.Name || b.Status != c.member.Status || b.Weight != c.member.Weight || b.Rule != cmp.Or(c.member.Rule, group.Neutral) || b.Center != c.member.Center || b.Fault != c.member.Fault || b.ByHand != c.member.ByHand || g.Policy.Automatic != c.auto || g.Active != c.active {
 			t.Errorf("%s: %+v, automatic %v, active %v", c.name, b, g.Policy.Automatic, g.Active)
 		}
 	}

@@ -37,7 +37,7 @@ type Forecast struct {
 	Primary string            `json:"primary"`
 	Alive   bool              `json:"alive"`             // the primary answers
 	Because string            `json:"because,omitempty"` // why it does not
-	Ready   bool              `json:"ready"`             // somebody could follow it now, and receives what it writes; of a group that is failed over by itself, would do so
+	Ready   bool              `json:"ready"`             // it does, and somebody could follow it now, and receives what it writes; of a group that is failed over by itself, would do so
 	Choice  failover.Choice   `json:"choice"`
 	Known   failover.Known    `json:"known"` // what the primary tells of itself
 	Plan    []string          `json:"plan"`
@@ -122,7 +122,7 @@ func (h *Hand) Forecast(ctx context.Context, name string) (Forecast, error) {
 		return out, err
 	}
 	out.Primary, out.Alive, out.Because, out.Choice, out.Known = f.Old, f.Alive, f.Because, f.Choice, f.Known
-	out.Ready, out.Plan = f.Choice.Ready(), append([]string{}, f.Plan.Words()...)
+	out.Ready, out.Plan = f.Ready(), append([]string{}, f.Plan.Words()...)
 	out.Agents = append(out.Agents, carry.AskAgents(ctx, f.Group, access)...)
 	return out, nil
 }

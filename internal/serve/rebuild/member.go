@@ -172,6 +172,9 @@ func fit(g *group.Group, a Asked, holder string, now time.Time) error {
 	case g.Members[i].Status != group.Faulty:
 		return refuse("risso group set-status "+g.Name+" "+fleet.ShellWord(a.Member)+" FAULTY takes it out first", "%s is %s: only a FAULTY member is rebuilt", a.Member, g.Members[i].Status)
 	}
+	if a.Due && g.Members[i].ByHand {
+		return refuse("risso group rebuild "+g.Name+" "+fleet.ShellWord(a.Member), "somebody made %s FAULTY: it is rebuilt only if somebody asks for that", a.Member)
+	}
 	for _, x := range g.Members {
 		if x.Rebuild.Running(now) && x.Rebuild.Holder != holder {
 			return refuse("wait until it is done", "%w: %s of %s is being rebuilt, and one is at a time", group.ErrHeld, x.Name, g.Name)
@@ -535,7 +538,7 @@ func (m *Members) ended(ctx context.Context, a Asked, rec *keep.Rebuilt, err err
 			return nil // it is somebody else's
 		}
 		if err == nil {
-			return carry.Returned(g, a.Member, now)
+			return carry.Returned(g, a.Member, !a.Due, now)
 		}
 		x := g.Members[i].Rebuild
 		x.Holder, x.Until, x.Stage, x.Ended, x.Problem = "", time.Time{}, "", now, err.Error()

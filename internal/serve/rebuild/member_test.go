@@ -36,6 +36,7 @@ func TestDue(t *testing.T) {
 		{"it failed twice", func(g *group.Group) { g.Members[1].Rebuild = failed(2, 11*time.Minute) }, ""},
 		{"it failed twice, long ago", func(g *group.Group) { g.Members[1].Rebuild = failed(2, 21*time.Minute) }, "b"},
 		{"it failed too often", func(g *group.Group) { g.Members[1].Rebuild = failed(3, 100*time.Hour) }, ""},
+		{"somebody made it FAULTY", func(g *group.Group) { g.Members[1].ByHand = true }, ""},
 		{"it was stopped", func(g *group.Group) { g.Members[1].Rebuild = failed(0, time.Second) }, "b"},
 		{"somebody is at it", func(g *group.Group) {
 			g.Members[1].Rebuild = &group.Rebuild{Holder: "other", Until: now.Add(time.Second)}

@@ -20,6 +20,8 @@ export interface GroupMember {
   since: string;
   /** why it is FAULTY */
   fault?: string;
+  /** a person made it FAULTY, and it stays so until a person says otherwise */
+  by_hand?: boolean;
   /** of a FAULTY one: the transactions that only it has */
   errant?: string;
   /** a SPARE one that becomes SECONDARY when it has caught up */

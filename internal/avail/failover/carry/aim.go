@@ -86,14 +86,19 @@ func Aimed(g *group.Group, n *topology.Node) bool {
 	return p >= 0 && len(n.Channels) == 1 && n.Channels[0].Source == g.Members[p].Address && n.Channels[0].GTID && n.Channels[0].IORunning == "No" && !n.Channels[0].Applying()
 }
 
-// Returned lets a FAULTY member that was rebuilt come back: as SPARE, and as SECONDARY once it has caught up.
-func Returned(g *group.Group, member string, now time.Time) error {
+// Returned lets a FAULTY member that was rebuilt come back: as SPARE, and as SECONDARY once it has caught up. One that somebody made FAULTY comes back only if a person asked for the
+// rebuild.
+func Returned(g *group.Group, member string, asked bool, now time.Time) error {
 	i := g.Find(member)
 	if i < 0 || g.Members[i].Status != group.Faulty {
 		return fmt.Errorf("%w: %s is not FAULTY any more", ErrSurprise, member)
 	}
 	m := &g.Members[i]
-	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Unlogged, m.Back, m.Rebuild = group.Spare, now, "", "", false, false, true, nil
+	if m.ByHand && !asked { // it was while it was rebuilt
+		m.Fault, m.Errant, m.Replaced, m.Unlogged, m.Rebuild = group.SaidSo, "", false, false, nil
+		return nil
+	}
+	m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Unlogged, m.ByHand, m.Back, m.Rebuild = group.Spare, now, "", "", false, false, false, true, nil
 	return nil
 }
 

@@ -469,11 +469,17 @@ func each(names []string, f func(name string) error) map[string]error {
 
 // refused makes an error of refusals.
 func refused(what string, list []failover.Refusal) error {
-	words, remedy := make([]string, len(list)), ""
+	words, remedy := reasons(list)
+	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w: %s", what, ErrRefused, words))
+}
+
+// reasons are refusals in words, and the first remedy of them.
+func reasons(list []failover.Refusal) (words, remedy string) {
+	all := make([]string, len(list))
 	for i, r := range list {
-		if words[i] = r.Why; remedy == "" {
+		if all[i] = r.Why; remedy == "" {
 			remedy = r.Remedy
 		}
 	}
-	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w: %s", what, ErrRefused, strings.Join(words, "; ")))
+	return strings.Join(all, "; "), remedy
 }

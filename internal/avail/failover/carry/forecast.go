@@ -179,11 +179,49 @@ func (f *Forecast) Refused() error {
 	return nil
 }
 
+// Ready reports whether the group has a primary that answers, and somebody who could follow it now.
+func (f *Forecast) Ready() bool { return f.cutOff == nil && f.without() == "" && f.Choice.Ready() }
+
+// without says that nobody takes writes, as the group has no primary, or as that is dead; "": it has one that answers.
+func (f *Forecast) without() string {
+	switch {
+	case f.Old == "":
+		return f.Group.Name + " has no primary"
+	case f.Alive:
+		return ""
+	case f.Known.Full:
+		return fmt.Sprintf("%s: %s, the primary, takes no writes: %s", f.Group.Name, f.Old, f.Because)
+	case f.Because == "":
+		return fmt.Sprintf("%s: %s, the primary, does not answer", f.Group.Name, f.Old)
+	}
+	return fmt.Sprintf("%s: %s, the primary, does not answer: %s", f.Group.Name, f.Old, f.Because)
+}
+
+// deserted is what is wrong with a group in which nobody takes writes; nil: somebody does.
+func (f *Forecast) deserted() error {
+	what := f.without()
+	switch {
+	case what == "":
+		return nil
+	case f.Lives != "":
+		return fault.New(fault.Failed, "mend that; risso failover --group "+f.Group.Name+" --accept-loss fails it over all the same", fmt.Errorf("%s: %s, the primary: %s", f.Group.Name, f.Old, f.Lives))
+	case f.Choice.Winner == "":
+		words, remedy := reasons(f.Choice.Refused)
+		return fault.New(fault.Failed, remedy, fmt.Errorf("%s, and nobody could be promoted: %s", what, words))
+	case f.Old == "":
+		return fault.New(fault.Failed, "risso group promote "+f.Group.Name, fmt.Errorf("%s: %s would be promoted", what, f.Choice.Winner))
+	}
+	return fault.New(fault.Failed, "risso failover --group "+f.Group.Name, fmt.Errorf("%s; %s would follow it", what, f.Choice.Winner))
+}
+
 // Unwell is what is wrong with the group, the worst first, with what mends it; nil: nothing.
 func (f *Forecast) Unwell() error {
+	deserted := f.deserted()
 	switch {
 	case f.cutOff != nil:
 		return f.cutOff
+	case deserted != nil:
+		return deserted
 	case f.Rival != "":
 		return fault.New(fault.Failed, "risso topology", fmt.Errorf("%s takes writes in %s, and is not the primary by what Risso knows", f.Rival, f.Group.Name))
 	case f.Closed != nil:
@@ -214,10 +252,16 @@ func (f *Forecast) Words() (lines []string) {
 	if f.cutOff != nil {
 		lines = append(lines, f.Group.Name+": "+f.cutOff.Error())
 	}
-	if f.Choice.Winner == "" {
-		lines = append(lines, f.Group.Name+": nobody would follow "+f.Old)
-	} else {
-		lines = append(lines, fmt.Sprintf("%s: %s would follow %s", f.Group.Name, f.Choice.Winner, f.Old))
+	may := "may follow"
+	switch who := cmp.Or(f.Choice.Winner, "nobody"); {
+	case f.Old == "":
+		may = "may be promoted"
+		lines = append(lines, f.without()+": "+who+" would be promoted")
+	case !f.Alive:
+		lines = append(lines, f.without())
+		fallthrough
+	default:
+		lines = append(lines, fmt.Sprintf("%s: %s would follow %s", f.Group.Name, who, f.Old))
 	}
 	if f.Closed != nil {
 		lines = append(lines, "  "+f.Old+", the primary, takes no writes: "+f.Closed.Why)
@@ -237,7 +281,7 @@ func (f *Forecast) Words() (lines []string) {
 			words = append(words, r.Why)
 		}
 		if len(words) == 0 {
-			words = append(words, "may follow; "+digits.Counted(int(c.Waiting), "transaction")+" to apply")
+			words = append(words, may+"; "+digits.Counted(int(c.Waiting), "transaction")+" to apply")
 		}
 		lines = append(lines, "  "+c.Name+": "+strings.Join(append(words, c.Notes...), "; "))
 	}

@@ -207,7 +207,7 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node, now time
 		return one("older")
 	case m.Replaced && n.Log.Closed && !m.Unlogged:
 		return one("unlogged")
-	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "" && !m.Unlogged:
+	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "" && !m.Unlogged && !m.ByHand:
 		return one("rejoin")
 	case m.Status == group.Faulty:
 		return nil
@@ -293,11 +293,17 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		if text, err := r.pointed(ctx, ch.member); text != "" || err != nil {
 			return text, err
 		}
+		byHand := false // somebody may have said so since it was looked at
 		err := set(func(m *group.Member) {
-			m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
+			if byHand = m.ByHand; !byHand {
+				m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
+			}
 		})
 		if replaced {
 			err = errors.Join(err, r.receipts(ctx, ch.member, failover.Cleared))
+		}
+		if byHand {
+			return "", err
 		}
 		return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
 	case "follow":
@@ -311,9 +317,13 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 	case "receive":
 		return r.goOnReceiving(ctx, ch)
 	case "back":
-		return fmt.Sprintf("%s has caught up, and is SECONDARY in %s again", ch.member, r.g.Name), set(func(m *group.Member) {
-			m.Status, m.Since, m.Back = group.Secondary, now, false
+		err := set(func(m *group.Member) {
+			if m.Status == group.Spare && m.Back { // nobody said otherwise since it was looked at
+				m.Status, m.Since, m.Back = group.Secondary, now, false
+				text = fmt.Sprintf("%s has caught up, and is SECONDARY in %s again", ch.member, r.g.Name)
+			}
 		})
+		return text, err
 	}
 	return "", nil
 }
@@ -331,6 +341,9 @@ func (r *run) quarantine(ctx context.Context, ch chore, now time.Time) (string, 
 			m.Status, m.Since = group.Faulty, now
 		}
 		m.Errant, m.Fault, m.Back, m.Unread = ch.errant.String(), "it has transactions that the primary has not", false, time.Time{}
+		if m.ByHand {
+			m.Fault = group.SaidSo + "; " + m.Fault
+		}
 	})
 	text := fmt.Sprintf("%s stays out of %s: only it has %s; %s shows what they changed", ch.member, r.g.Name, ch.errant, Shows(r.g, ch.member))
 	if !replaced { // no receipt is about it

@@ -66,8 +66,8 @@ func TestUpgrade(t *testing.T) {
 	refuses("the forecast, as it is dead", f.Unwell())
 	_, err = c.Failover(t.Context(), Asked{Group: "g", By: "test", Automatic: true, Known: known})
 	refuses("a failover", err)
-	if f, err = c.Forecast(t.Context(), Asked{Group: "g", To: next.Name, Known: known}); err != nil || f.Unwell() != nil || !strings.Contains(strings.Join(f.Words(), "; "), old.Name+" cannot replicate from it and stays out, FAULTY") {
-		t.Errorf("one that is named: %v, %v: %q", err, f.Unwell(), f.Words())
+	if f, err = c.Forecast(t.Context(), Asked{Group: "g", To: next.Name, Known: known}); err != nil || f.Refused() != nil || !strings.Contains(strings.Join(f.Words(), "; "), old.Name+" cannot replicate from it and stays out, FAULTY") {
+		t.Errorf("one that is named: %v, %v: %q", err, f.Refused(), f.Words())
 	}
 	if err := old.Start(t.Context()); err != nil {
 		t.Fatal(err)

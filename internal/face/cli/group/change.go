@@ -38,7 +38,7 @@ func changing(s screen.Streams, use, short, long, example string, check func(val
 
 func newSetStatus(s screen.Streams) *cobra.Command {
 	return changing(s, "set-status GROUP MEMBER SECONDARY|SPARE|FAULTY", "Give a member another status",
-		"A FAULTY member comes back only as SPARE, and from there as SECONDARY. A primary is made by risso switchover\nor risso failover alone.",
+		"A FAULTY member comes back only as SPARE, and from there as SECONDARY. One that a person made FAULTY stays so\nuntil a person makes it SPARE, or has it rebuilt (risso group rebuild); one that Risso made so may come back by\nitself. A primary is made by risso switchover or risso failover alone.",
 		"  risso group set-status shop db2 SPARE",
 		func(value string) error {
 			if st := group.Status(strings.ToUpper(value)); !slices.Contains(group.Statuses(), st) {
@@ -47,7 +47,7 @@ func newSetStatus(s screen.Streams) *cobra.Command {
 			return nil
 		},
 		func(g *group.Group, member, value string) error {
-			return g.Set(member, group.Status(strings.ToUpper(value)), "somebody said so", time.Now().UTC())
+			return g.Set(member, group.Status(strings.ToUpper(value)), group.SaidSo, time.Now().UTC())
 		})
 }
 

@@ -35,8 +35,9 @@ func (c *command) carrier(r *keep.Room) *carry.Carrier {
 type HealthAnswer struct {
 	Group   string          `json:"group"`
 	Primary string          `json:"primary"`
-	Alive   bool            `json:"alive"` // the primary answers
-	Ready   bool            `json:"ready"` // somebody could follow it now, and receives what it writes; of a group that is failed over by itself, would do so
+	Alive   bool            `json:"alive"`             // the primary answers
+	Because string          `json:"because,omitempty"` // why it does not
+	Ready   bool            `json:"ready"`             // it does, and somebody could follow it now, and receives what it writes; of a group that is failed over by itself, would do so
 	Choice  failover.Choice `json:"choice"`
 	Closed  string          `json:"closed,omitempty"`  // why the primary takes no writes, though it answers
 	CutOff  string          `json:"cut_off,omitempty"` // a change of the primary is under way, or was cut off
@@ -58,7 +59,7 @@ func lacks(w io.Writer, lacking map[string][]string) {
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if nobody could follow the primary, if no member receives\nwhat it writes, or, in a group that is failed over by itself, too few to agree that it is dead, if it takes no writes,\nif its commits hang or do not wait for replicas though the group was created with --semi-sync, and if a change of it\nwas cut off.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. The exit code is 1 if the group has no primary, if\nthat does not answer or takes no writes, if nobody could follow it, if no member receives what it writes, or, in a\ngroup that is failed over by itself, too few to agree that it is dead, if its commits hang or do not wait for\nreplicas though the group was created with --semi-sync, and if a change of it was cut off.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
 				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})
@@ -69,7 +70,7 @@ func newHealth(s screen.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Ready: f.Choice.Ready(), Choice: f.Choice, Commits: f.Commits}
+				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Because: f.Because, Ready: f.Ready(), Choice: f.Choice, Commits: f.Commits}
 				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
 					return err
 				}
