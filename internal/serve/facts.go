@@ -33,9 +33,10 @@ func openFacts(ctx context.Context, set config.Settings, logger *slog.Logger) (f
 		return f, err
 	}
 	if !shared {
-		if f.Store, err = state.Open(ctx, path); err != nil {
+		if f.Store, err = state.OpenAnyway(ctx, path); err != nil {
 			return f, err
 		}
+		tellDamage(f.Store, set.Data, logger)
 		f.lead = agree.Alone{Reign: uint64(max(1, time.Now().UnixMilli()))} //nolint:gosec // it is positive
 		if i, marked, err := f.Identity(ctx); err != nil || marked {
 			return f, errors.Join(f.Store.Close(), err, missingFolder(i, set.Data))
@@ -45,12 +46,21 @@ func openFacts(ctx context.Context, set config.Settings, logger *slog.Logger) (f
 	if f.Store, err = agree.Prepare(ctx, path, folder); err != nil {
 		return f, err
 	}
+	tellDamage(f.Store, set.Data, logger)
 	f.node, err = agree.Open(ctx, agree.Options{Store: f.Store, Folder: folder, URL: pageOf(folder, set.Listen), Logger: logger})
 	if err != nil {
 		return f, errors.Join(err, f.Store.Close())
 	}
 	f.lead = f.node
 	return f, nil
+}
+
+// tellDamage tells who starts it that it begins without what was in the state: no group is failed over then.
+func tellDamage(s *state.Store, data string, logger *slog.Logger) {
+	if d := s.Damage(); d != nil {
+		logger.Error("the state file was damaged: this begins without what was in it, such as groups, tokens and jobs", "moved to", d.MovedTo, "reason", d.Reason,
+			"remedy", "stop this, then risso state restore FILE --data "+fleet.ShellWord(data))
+	}
 }
 
 // missingFolder says that a state file belongs to controllers, and what made it so is gone.

@@ -76,7 +76,7 @@ func (h *Hand) Switchover(ctx context.Context, a carry.Asked, dryRun bool) (Chan
 	if err := h.leads(); err != nil {
 		return out, err
 	}
-	a.To = p.Choice.Winner
+	a.From, a.To = p.Old, p.Choice.Winner
 	j, err := c.Switchover(ctx, a)
 	return out.ended(j), err
 }

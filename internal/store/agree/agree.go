@@ -67,12 +67,18 @@ type Node struct {
 	yielding int // more than 0: it hands over the lead, and must not act
 }
 
-// Prepare opens the state file of a data folder as one that is shared by who the folder says, and marks it so if it is not yet.
+// Prepare opens the state file of a data folder as one that is shared by who the folder says, and marks it so if it is not yet. A
+// damaged one is moved aside: what is shared comes from the other controllers.
 func Prepare(ctx context.Context, path string, f Folder) (*state.Store, error) {
-	s, err := state.Open(ctx, path)
+	s, err := state.OpenAnyway(ctx, path)
 	if err != nil {
 		return nil, err
 	}
+	return prepared(ctx, s, f)
+}
+
+// prepared is s as one that is shared by who the folder says.
+func prepared(ctx context.Context, s *state.Store, f Folder) (*state.Store, error) {
 	i, shared, err := s.Identity(ctx)
 	switch {
 	case err != nil:
@@ -83,16 +89,19 @@ func Prepare(ctx context.Context, path string, f Folder) (*state.Store, error) {
 	default:
 		err = s.BeginSharing(ctx, state.Identity{Cluster: f.Cluster, Node: f.Name})
 	}
-	if err = errors.Join(err, s.Close()); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return state.Open(ctx, path)
+	return s.Reopen(ctx)
 }
 
 // Found makes the first controller of a cluster from a state file: what is in it is what the others get. The file must not be open elsewhere.
 func Found(ctx context.Context, path string, f Folder) error {
-	s, err := Prepare(ctx, path, f)
+	s, err := state.Open(ctx, path)
 	if err != nil {
+		return err
+	}
+	if s, err = prepared(ctx, s, f); err != nil {
 		return err
 	}
 	defer s.Close()

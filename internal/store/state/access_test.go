@@ -132,7 +132,7 @@ func TestDamageKeepsTheDoorShut(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 8192), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again := openStore(t, path)
+	again := openAnyway(t, path)
 	if again.Damage() == nil {
 		t.Fatal("the damage was not seen")
 	}

@@ -208,12 +208,12 @@ func RestoreBackup(ctx context.Context, file, path string, unseal func(io.Reader
 		return err
 	}
 	s, err := Open(ctx, fresh)
+	var bad *damagedError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("restore the state: %w: %s", ErrDamaged, bad.reason)
+	}
 	if err != nil {
 		return fmt.Errorf("restore the state: %w", err)
-	}
-	if d := s.Damage(); d != nil {
-		s.Close()
-		return fmt.Errorf("restore the state: %w: %s", ErrDamaged, d.Reason)
 	}
 	if err := errors.Join(s.EndSharing(ctx), s.Close()); err != nil { // the last one to close it leaves no WAL
 		return fmt.Errorf("restore the state: %w", err)

@@ -21,6 +21,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/aside"
 )
 
@@ -31,6 +32,8 @@ var (
 	// ErrForeign says that the file is a database, but not one of Risso's, or one of
 	// a newer Risso. It is left alone.
 	ErrForeign = errors.New("not a state file of this version of Risso")
+	// ErrBroken says that the file is damaged, beyond what SQLite can read.
+	ErrBroken = errors.New("the state file is damaged")
 	// ErrNotFound says that there is no such thing.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the name is taken.
@@ -55,9 +58,7 @@ type Store struct {
 	shared *share            // nil: the file is not shared between controllers; it does not change after Open
 }
 
-// Open opens the state file at path and makes it if there is none. A damaged
-// file is moved aside, a new one is begun, and Damage says so. An empty store
-// after damage knows no token: callers must keep access closed.
+// Open opens the state file at path and makes it if there is none. A damaged one is refused with ErrBroken, and left as it is.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -68,8 +69,23 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 	s, err := open(ctx, path)
 	var bad *damagedError
+	if errors.As(err, &bad) {
+		return nil, fleet.WithRemedy(fmt.Errorf("%s: %w", path, bad),
+			"risso state restore brings a backup of it back; if there is none, move it away, and an empty one is begun")
+	}
+	return s, err
+}
+
+// OpenAnyway is Open for who has to go on without what was in the file: a damaged one is moved aside, a new one is begun, and
+// Damage says so. An empty store after damage knows no token: callers must keep access closed.
+func OpenAnyway(ctx context.Context, path string) (*Store, error) {
+	s, err := Open(ctx, path)
+	var bad *damagedError
 	if !errors.As(err, &bad) {
 		return s, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("open state: %w", err)
 	}
 	moved, err := aside.Move(path, time.Now(), "-wal", "-shm")
 	if err != nil {
@@ -86,7 +102,19 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Damage reports the damaged file that Open moved aside; nil when there was none.
+// Reopen closes the store and opens its file again. What Damage said stays.
+func (s *Store) Reopen(ctx context.Context) (*Store, error) {
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	again, err := Open(ctx, s.path)
+	if err == nil {
+		again.damage = s.damage
+	}
+	return again, err
+}
+
+// Damage reports the damaged file that OpenAnyway moved aside; nil when there was none.
 func (s *Store) Damage() *aside.Damage { return s.damage }
 
 // Path is the state file.
@@ -98,7 +126,10 @@ func (s *Store) Close() error { return errors.Join(s.read.Close(), s.write.Close
 // damagedError says that the file is beyond use.
 type damagedError struct{ reason string }
 
-func (e *damagedError) Error() string { return "damaged: " + e.reason }
+func (e *damagedError) Error() string { return ErrBroken.Error() + ": " + e.reason }
+
+// Is makes it an ErrBroken.
+func (e *damagedError) Is(target error) bool { return target == ErrBroken }
 
 func open(ctx context.Context, path string) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // the check of a large file takes its time

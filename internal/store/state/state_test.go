@@ -30,6 +30,16 @@ func openStore(t *testing.T, path string) *Store {
 	return s
 }
 
+func openAnyway(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := OpenAnyway(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 func newStore(t *testing.T) *Store { return openStore(t, filepath.Join(t.TempDir(), "state.db")) }
 
 // fill stores n events, so that the file has many pages.
@@ -266,10 +276,20 @@ func TestDamagedFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, harm(b), 0o600); err != nil {
+			b = harm(b)
+			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s = openStore(t, path)
+			// Who did not ask for another file gets none, and changes nothing.
+			_, err = Open(t.Context(), path)
+			if !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), path) || !strings.Contains(fleet.RemedyOf(err), "risso state restore") {
+				t.Errorf("got %v (%s), want ErrBroken with the path and how to get the state back", err, fleet.RemedyOf(err))
+			}
+			left, err := os.ReadDir(filepath.Dir(path))
+			if now, rerr := os.ReadFile(path); err != nil || rerr != nil || len(left) != 1 || !bytes.Equal(now, b) {
+				t.Errorf("there is %v (%v, %v), want the damaged file alone, as it was", left, err, rerr)
+			}
+			s = openAnyway(t, path)
 			d := s.Damage()
 			if d == nil || d.Reason == "" || !strings.Contains(d.MovedTo, ".damaged-") {
 				t.Fatalf("damage: got %+v; want d not nil, Reason not \"\", \".damaged-\" in MovedTo", d)

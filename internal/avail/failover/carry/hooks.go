@@ -2,7 +2,6 @@ package carry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -77,7 +76,7 @@ func (r *run) before(ctx context.Context) error {
 		m = publish.BeforeSwitchover
 	}
 	if _, err := r.happens(ctx, m); err != nil {
-		return errors.Join(ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil
 }

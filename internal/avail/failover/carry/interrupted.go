@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/fault"
@@ -16,7 +17,7 @@ func untouched(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, ErrUntouched)
+	return fmt.Errorf("%w; %w", err, ErrUntouched)
 }
 
 // Interrupted is the error of a change that somebody interrupted, with what became of the group; another one stays as it is. j is nil where it had not begun.

@@ -26,6 +26,7 @@ import (
 type Asked struct {
 	Group      string
 	To         string // the member that is to be the primary; "": the best
+	From       string // of a switchover, the primary of the plan that was agreed to; "": whoever is
 	By         string // who asks
 	Automatic  bool   // nobody does
 	Because    string // what was seen
@@ -246,6 +247,9 @@ func verifying(g *group.Group, winner string) change.Step {
 func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, error) {
 	var p *Planned
 	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) (err error) {
+		if i := r.g.Primary(); a.From != "" && i >= 0 && r.g.Members[i].Name != a.From { // another change came first
+			return changedMeanwhile(r.g, a.From)
+		}
 		if p, err = c.plan(ctx, r.g, r.targets, r.access, a); err != nil {
 			return err
 		}
@@ -261,6 +265,12 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 		r.toWait(p.topology, p.Choice.Winner, failover.Outs(p.Choice.Out)...)
 		return r.switchover(ctx)
 	})
+}
+
+// changedMeanwhile refuses a switchover from a member that is not the primary any more: what would be done now is not what somebody agreed to.
+func changedMeanwhile(g *group.Group, from string) error {
+	return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --dry-run shows what would be done now",
+		fmt.Errorf("switchover of %s: %w: %s is not the primary any more, %s is; nothing was changed", g.Name, ErrRefused, from, g.Members[g.Primary()].Name))
 }
 
 // begin begins a change: with the lease, and unless one waits that was cut off, made says what the journal begins with, and do does it.

@@ -147,7 +147,7 @@ func (c *command) switchover(ctx context.Context, cr *carry.Carrier, a carry.Ask
 	if err := screen.Agreed(c.Streams, c.yes); err != nil {
 		return err
 	}
-	a.To = p.Choice.Winner
+	a.From, a.To = p.Old, p.Choice.Winner
 	j, err := cr.Switchover(ctx, a)
 	err = carry.Interrupted(ctx, j, err)
 	err = c.Did(ctx, c.Group, "the switchover of group "+c.Group+" from "+ans.Old+" to "+ans.New, err)
