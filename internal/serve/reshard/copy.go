@@ -98,11 +98,16 @@ func (r *run) note(ctx context.Context) error {
 
 // drain takes what changed by now to the other side.
 func (r *run) drain(ctx context.Context) error {
-	n, err := r.poll(ctx)
+	n, err := r.poll(ctx, r.ours())
 	if err != nil {
 		return err
 	}
 	r.j.Changed += int64(n)
+	if r.theirs != nil {
+		if _, err := r.poll(ctx, r.theirs); err != nil {
+			return err
+		}
+	}
 	return r.apply(ctx)
 }
 
