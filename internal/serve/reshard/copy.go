@@ -73,13 +73,19 @@ func (r *run) copying(ctx context.Context) error {
 	return nil
 }
 
-// vacant refuses where the other group has rows with these keys.
+// vacant refuses where the other group has rows with these keys. They may be the only ones, as where the map is an older one: nothing here tells to delete them.
 func (r *run) vacant(ctx context.Context) error {
-	n, err := r.count(ctx, r.to)
-	if err == nil && n > 0 {
-		err = refused("delete them there, if nobody needs them", "group %s has %s with these keys already", r.to.group, digits.Counted(n, "row"))
+	there, err := r.count(ctx, r.to)
+	if err != nil || there == 0 {
+		return err
 	}
-	return err
+	here, err := r.count(ctx, r.from)
+	if err != nil {
+		return err
+	}
+	return refused("delete none before you have compared the two: those in group "+r.to.group+" may be the only ones, and map "+r.j.Map+" wrong; only what group "+r.from.group+
+		" has as well, as --keep-rows leaves it, is one too many", "group %s has %s with these keys already, and group %s, which is to have them by map %s, %s",
+		r.to.group, digits.Counted(there, "row"), r.from.group, r.j.Map, digits.Counted(here, "row"))
 }
 
 // note writes the journal, unless changed rows are not copied: the journal may say that the log was read so far only when they are.
@@ -92,11 +98,16 @@ func (r *run) note(ctx context.Context) error {
 
 // drain takes what changed by now to the other side.
 func (r *run) drain(ctx context.Context) error {
-	n, err := r.poll(ctx)
+	n, err := r.poll(ctx, r.ours())
 	if err != nil {
 		return err
 	}
 	r.j.Changed += int64(n)
+	if r.theirs != nil {
+		if _, err := r.poll(ctx, r.theirs); err != nil {
+			return err
+		}
+	}
 	return r.apply(ctx)
 }
 

@@ -88,24 +88,71 @@ func (s *tail) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// poll reads the binary log of the old primary from where the journal is up to its end, and notes the rows that changed.
-func (r *run) poll(ctx context.Context) (changed int, err error) {
+// followed is the binary log of one of the primaries.
+type followed struct {
+	*side
+	at   *shard.Place // it was read up to there
+	live *binlog.Live
+	note func(t *table, key string) // is told each row that changed
+}
+
+// ours is the log of the old primary: what changes is copied.
+func (r *run) ours() *followed {
+	return &followed{side: r.from, at: &r.j.Log, live: r.live, note: func(t *table, key string) {
+		t.dirty[key] = true
+		if t.seen != nil {
+			t.seen[key] = true
+		}
+	}}
+}
+
+// watch begins with the log of the new primary: what somebody else changes there is compared again. One that does not log rows, or may not be read, is not
+// followed; rows are counted then.
+func (r *run) watch(ctx context.Context) error {
+	r.theirs = nil
+	rows, err := r.to.conn.Maps(ctx, "SELECT /* risso: does it log rows? */ @@log_bin AS log, @@binlog_format AS format")
+	if err != nil {
+		return fmt.Errorf("ask group %s: %w", r.to.group, err)
+	}
+	if rows[0]["log"] != "1" || rows[0]["format"] != "ROW" {
+		r.say("the primary of group %s does not log rows: they are counted before the map is changed", r.to.group)
+		return nil
+	}
+	at, err := r.to.end(ctx)
+	l := &followed{side: r.to, at: &at, live: binlog.NewLive(r.to.conn), note: func(t *table, key string) {
+		if t.seen != nil {
+			t.seen[key] = true
+		}
+	}}
+	if err == nil {
+		_, err = r.poll(ctx, l)
+	}
+	if err != nil {
+		r.say("rows are counted before the map is changed, as the binary log of group %s cannot be read: %v", r.to.group, err)
+		return ctx.Err()
+	}
+	r.theirs = l
+	return nil
+}
+
+// poll reads a binary log from where it was read up to to its end, and notes the rows that changed.
+func (r *run) poll(ctx context.Context, l *followed) (changed int, err error) {
 	for {
-		n, next, err := r.pollLog(ctx)
+		n, next, err := r.pollLog(ctx, l)
 		changed += n
 		if err != nil {
-			return changed, fmt.Errorf("read the binary log %s of group %s from %d: %w", r.j.Log.File, r.from.group, r.j.Log.Pos, err)
+			return changed, fmt.Errorf("read the binary log %s of group %s from %d: %w", l.at.File, l.group, l.at.Pos, err)
 		}
 		if next == "" {
 			return changed, nil
 		}
-		r.j.Log.File, r.j.Log.Pos = next, int64(len(binlogevent.Magic))
+		l.at.File, l.at.Pos = next, int64(len(binlogevent.Magic))
 	}
 }
 
-func (r *run) pollLog(ctx context.Context) (changed int, next string, err error) {
-	at := r.j.Log
-	d, err := r.from.target.Dump(ctx, mysql.DumpOptions{Identity: at.Server, File: at.File, Pos: at.Pos})
+func (r *run) pollLog(ctx context.Context, l *followed) (changed int, next string, err error) {
+	at := *l.at
+	d, err := l.target.Dump(ctx, mysql.DumpOptions{Identity: at.Server, File: at.File, Pos: at.Pos})
 	if err != nil {
 		return 0, "", err
 	}
@@ -124,18 +171,18 @@ func (r *run) pollLog(ctx context.Context) (changed int, next string, err error)
 		} else if err != nil {
 			return changed, "", err
 		}
-		n, err := r.event(ctx, in.Format(), &maps, e)
+		n, err := r.event(ctx, l, in.Format(), &maps, e)
 		if err != nil {
 			return changed, "", err
 		}
 		changed += n
 	}
-	r.j.Log.Pos = t.at.Pos
+	l.at.Pos = t.at.Pos
 	return changed, t.next, nil
 }
 
 // event notes the rows that an event changes.
-func (r *run) event(ctx context.Context, f binlogevent.Format, maps *binlogevent.Tables[*table], e binlogevent.Event) (int, error) {
+func (r *run) event(ctx context.Context, l *followed, f binlogevent.Format, maps *binlogevent.Tables[*table], e binlogevent.Event) (int, error) {
 	if e.Type == binlogevent.TypeTableMap {
 		m, fresh, err := maps.Map(f, e.Body)
 		if err != nil || !fresh {
@@ -145,7 +192,7 @@ func (r *run) event(ctx context.Context, f binlogevent.Format, maps *binlogevent
 		for _, t := range r.tables {
 			if t.Schema == m.Schema && t.Name == m.Name {
 				m.User = t
-				binlog.FillColumns(ctx, &m.Table, r.live.Columns)
+				binlog.FillColumns(ctx, &m.Table, l.live.Columns)
 			}
 		}
 		return 0, nil
@@ -179,10 +226,7 @@ func (r *run) event(ctx context.Context, f binlogevent.Format, maps *binlogevent
 				return n, err
 			}
 			if key != "" {
-				m.User.dirty[key] = true
-				if m.User.seen != nil {
-					m.User.seen[key] = true
-				}
+				l.note(m.User, key)
 			}
 		}
 	}

@@ -498,6 +498,51 @@ func TestNewGroupFailsOver(t *testing.T) {
 	}
 }
 
+// TestVanished holds that rows which somebody deletes or changes in the new group after they were compared are noticed before the map is changed, and so before
+// the old ones are deleted, also where the new group does not log rows.
+func TestVanished(t *testing.T) {
+	for _, spec := range []string{"mariadb-10.11", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			sandboxtest.Need(t, spec)
+			s := newStory(t, spec, shard.Map{Name: "shop", Kind: shard.Range, Keys: shard.Integer, Epoch: 1, Tables: []shard.Table{{Schema: "shop", Name: "orders", Column: "customer"}},
+				Shards: []shard.Shard{{Name: "all", Group: "west"}}})
+			asked := shard.Asked{Shard: "all", New: "high", At: "100", To: "east"}
+			for _, c := range []struct{ format, harm string }{
+				{"ROW", "DELETE FROM shop.orders WHERE customer = 150"}, {"ROW", "UPDATE shop.orders SET n = 9 WHERE id = 150003"}, {"MIXED", "DELETE FROM shop.orders WHERE id = 150003"},
+			} {
+				s.exec("east", "SET GLOBAL binlog_format = '"+c.format+"'")
+				m := *s.mover
+				m.Before = func(stage shard.Stage) error {
+					if stage == shard.Switching { // it was compared
+						s.exec("east", c.harm)
+					}
+					return nil
+				}
+				p, err := m.Plan(t.Context(), "shop", asked, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if j, err := m.Run(t.Context(), p); !errors.Is(err, reshard.ErrDiffers) || j.Stage != shard.Copying {
+					t.Errorf("%s: %s: %v, %s", c.format, c.harm, err, j.Stage)
+				}
+				if _, err := s.mover.Undo(t.Context(), "shop"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.exec("east", "SET GLOBAL binlog_format = 'ROW'")
+			p, err := s.mover.Plan(t.Context(), "shop", asked, false)
+			if err == nil {
+				_, err = s.mover.Run(t.Context(), p)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.audit(byCustomer)
+		})
+	}
+}
+
 // TestReopened holds that writes are taken again as soon as a move goes on whose old primary could not be reached to take them again at once.
 func TestReopened(t *testing.T) {
 	const spec = "mariadb-10.11"

@@ -43,6 +43,7 @@ type run struct {
 	from, to *side
 	tables   []*table
 	live     *binlog.Live
+	theirs   *followed // the new primary's log since large tables are compared; nil: it is not followed
 }
 
 // table is a table of the move.
@@ -53,7 +54,7 @@ type table struct {
 	at     *shard.Progress
 	dirty  map[string]bool // rows, by their key in SQL, that are to be copied
 	again  int             // how often some of them did not fit
-	seen   map[string]bool // rows that changed since the copy was compared; nil: it was not
+	seen   map[string]bool // rows that changed on either side since the copy was compared; nil: it was not
 }
 
 // full is the table's name, as SQL takes it.
@@ -297,16 +298,25 @@ func (r *run) where(t *table) string { return r.j.Part.Where(t.column.Quoted()) 
 // count counts the rows of all tables that move, on one side.
 func (r *run) count(ctx context.Context, s *side) (all int64, err error) {
 	for _, t := range r.tables {
-		err := s.rows.Query(ctx, "SELECT /* risso: how many rows move? */ COUNT(*) FROM "+t.full()+" WHERE "+r.where(t), func(row [][]byte) error {
-			n, err := strconv.ParseInt(string(row[0]), 10, 64)
-			all += n
-			return err
-		})
+		n, err := r.countOf(ctx, s, t)
 		if err != nil {
-			return 0, fmt.Errorf("count the rows of %s in group %s: %w", t.full(), s.group, err)
+			return 0, err
 		}
+		all += n
 	}
 	return all, nil
+}
+
+// countOf counts the rows of a table that move, on one side.
+func (r *run) countOf(ctx context.Context, s *side, t *table) (n int64, err error) {
+	err = s.rows.Query(ctx, "SELECT /* risso: how many rows move? */ COUNT(*) FROM "+t.full()+" WHERE "+r.where(t), func(row [][]byte) (err error) {
+		n, err = strconv.ParseInt(string(row[0]), 10, 64)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("count the rows of %s in group %s: %w", t.full(), s.group, err)
+	}
+	return n, err
 }
 
 // Words is what a move did.

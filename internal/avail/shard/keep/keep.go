@@ -90,7 +90,7 @@ func (r *Room) Change(ctx context.Context, name string, f func(*shard.Map) error
 	if err != nil {
 		return nil, err
 	}
-	if err := r.still(ctx, name); err != nil {
+	if err := r.Still(ctx, name); err != nil {
 		return nil, err
 	}
 	if err := f(m); err != nil {
@@ -119,14 +119,14 @@ func (r *Room) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.still(ctx, name); err != nil {
+	if err := r.Still(ctx, name); err != nil {
 		return err
 	}
 	return r.Docs.DropDocument(ctx, kindMap, name, version)
 }
 
-// still refuses while rows of the map are being moved.
-func (r *Room) still(ctx context.Context, name string) error {
+// Still refuses while rows of the map are being moved.
+func (r *Room) Still(ctx context.Context, name string) error {
 	j, err := r.Last(ctx, name)
 	if err == nil && j != nil && j.Ended.IsZero() {
 		err = fault.New(fault.Failed, "risso shard resume "+name+" brings that to its end, risso shard undo "+name+" takes it back", fmt.Errorf("map %s: %w", name, ErrMoving))
@@ -152,7 +152,7 @@ type Journal struct {
 
 // Begin begins the journal of a move, unless one is under way.
 func (r *Room) Begin(ctx context.Context, m shard.Move) (*Journal, error) {
-	if err := r.still(ctx, m.Map); err != nil {
+	if err := r.Still(ctx, m.Map); err != nil {
 		return nil, err
 	}
 	j := &Journal{Move: m, room: r}
