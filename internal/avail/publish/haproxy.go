@@ -212,7 +212,7 @@ func (o HAProxyOptions) controllers(b *strings.Builder, name string, members []g
 	each := ms(askTime / time.Duration(len(o.Ask)+1)) // so that all are asked in time
 	fmt.Fprintf(b, "\nbackend %s_controllers\n  mode http\n  balance first\n  timeout connect %s\n  timeout server %s\n", name, each, each)
 	fmt.Fprintf(b, "  option httpchk\n  http-check send meth GET uri /group/%s\n  http-check expect status 200\n", name)
-	fmt.Fprintf(b, "  retries %d\n  option redispatch 1\n  retry-on conn-failure empty-response response-timeout 503\n", len(o.Ask)-1)
+	fmt.Fprintf(b, "  retries %d\n  option redispatch 1\n  retry-on conn-failure empty-response junk-response response-timeout 500 502 503 504\n", len(o.Ask)-1)
 	second := time.Second
 	fall := max(1, int((o.Hold+second-1)/second))
 	fmt.Fprintf(b, "  default-server inter %s fall %d rise 1 init-addr last,libc,none\n", ms(second), fall)
@@ -231,7 +231,8 @@ func (o HAProxyOptions) controllers(b *strings.Builder, name string, members []g
 	}
 }
 
-// held answers the check at a path with yes where a server is up and no answer came from Risso.
+// held answers the check at a path with yes where a server is up and no answer came from Risso: HAProxy itself says 503 where it reaches nobody, 504 where nobody
+// answers in time, and 502 where who was asked died before he answered.
 func (o HAProxyOptions) held(b *strings.Builder, path, server, only string) {
-	fmt.Fprintf(b, "  http-after-response set-status 200 if { status 503 504 } !{ res.hdr(Risso-Age) -m found } { nbsrv gt 0 } { var(txn.path) -m str %s } { srv_is_up(%s) }%s\n", path, server, only)
+	fmt.Fprintf(b, "  http-after-response set-status 200 if { status 500:504 } !{ res.hdr(Risso-Age) -m found } { nbsrv gt 0 } { var(txn.path) -m str %s } { srv_is_up(%s) }%s\n", path, server, only)
 }

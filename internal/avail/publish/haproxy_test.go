@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -355,6 +357,78 @@ func TestHAProxyFollows(t *testing.T) {
 		}
 	}
 	t.Logf("%d writes in %d turns, none on two servers at a time", len(list), len(began))
+}
+
+// TestHAProxyCutChecks: the servers stay what they are where the only controller dies while it is asked, at whatever point of its answer, and where what stands before it
+// says that it is not there. What the controller itself says counts.
+func TestHAProxyCutChecks(t *testing.T) {
+	needHAProxy(t)
+	members := []group.Member{{Name: "db1", Address: sandboxtest.FreeAddress(t), Weight: 1}, {Name: "db2", Address: sandboxtest.FreeAddress(t), Weight: 1}}
+	v := group.View{Group: "shop", Epoch: 1, Seen: time.Now(), Since: time.Now().Add(-time.Minute)}
+	v.Primary = &group.Server{Name: "db1", Address: members[0].Address}
+	v.Replicas = []group.Server{{Name: "db2", Address: members[1].Address, Weight: 1}}
+	board := NewBoard()
+	board.Tell(v, members)
+	desk := NewDesk(board, time.Hour)
+	var way atomic.Value // how a check is answered
+	way.Store("")
+	cut := func(w http.ResponseWriter, begun string, reset bool) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if reset {
+			_ = c.(*net.TCPConn).SetLinger(0)
+		}
+		_, _ = io.WriteString(c, begun)
+		c.Close()
+	}
+	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch how := way.Load().(string); {
+		case how == "" || strings.HasPrefix(r.URL.Path, checkGroup):
+			desk.ServeHTTP(w, r)
+		case how == "closed":
+			cut(w, "", false)
+		case how == "reset":
+			cut(w, "", true)
+		case how == "half a line":
+			cut(w, "HTTP/1.1 20", false)
+		case how == "half a header":
+			cut(w, "HTTP/1.1 200 OK\r\nRisso-", false)
+		default:
+			status, _ := strconv.Atoi(how)
+			w.WriteHeader(status)
+		}
+	}))
+	t.Cleanup(controller.Close)
+	o := HAProxyOptions{Writes: sandboxtest.FreeAddress(t), Reads: sandboxtest.FreeAddress(t), Local: sandboxtest.FreeAddress(t), Every: 100 * time.Millisecond, Hold: time.Minute, Ask: []string{controller.Listener.Addr().String()}}
+	config, err := HAProxy("shop", members, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := startHAProxy(t, config)
+	stands := func() string {
+		up := h.column("status")
+		return strings.Join([]string{up["shop_primary/db1"], up["shop_primary/db2"], up["shop_replicas/db1"], up["shop_replicas/db2"]}, " ")
+	}
+	want := "UP DOWN DOWN UP"
+	await.Until(t, func() bool { return stands() == want }, "the servers are not what the controller says")
+	answered := func() int {
+		n := 0
+		_, _ = fmt.Sscan(h.column("hrsp_2xx")["shop_checks/FRONTEND"], &n)
+		return n
+	}
+	for _, how := range []string{"closed", "reset", "half a line", "half a header", "500", "502", "503", "504"} {
+		way.Store(how)
+		first := answered()
+		await.Until(t, func() bool { return answered() > first+6 || stands() != want }, "%s: no check was answered", how)
+		if got := stands(); got != want {
+			t.Fatalf("%s: %s, want %s", how, got, want)
+		}
+	}
+	way.Store("404")
+	h.becomes(t, "shop_primary/db1", "DOWN")
 }
 
 // TestHAProxyAgents: HAProxy asks the hosts themselves, at one port and at the host of each server, as risso health and risso agent answer there.

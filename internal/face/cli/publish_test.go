@@ -15,6 +15,23 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 )
 
+// TestTokenRole: where a token is required, the command that makes one gives it the least role that is enough.
+func TestTokenRole(t *testing.T) {
+	standIn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer standIn.Close()
+	for role, args := range map[string][]string{
+		"look":   {"publish", "haproxy", "--group", "shop", "--url", standIn.URL},
+		"change": {"event", "deploy 1.4", "--url", standIn.URL},
+		"admin":  {"audit", "actions", "--url", standIn.URL},
+	} {
+		if code, _, says := call(t, args...); code != 1 || !strings.Contains(says, "--role "+role+" there") {
+			t.Errorf("%q: %d, %s; want the role %s", args, code, says, role)
+		}
+	}
+}
+
 // TestPublish: both commands write what risso serve knows. It is a stand-in here: the answer of /api/clients.
 func TestPublish(t *testing.T) {
 	now := time.Now()

@@ -39,7 +39,7 @@ func (f *recordFlags) check(ctx context.Context, server flags.Server) error {
 		}
 		return nil
 	}
-	f.ConfigFile = server.ConfigFile
+	f.ConfigFile, f.Role = server.ConfigFile, "change" // the result is sent at the end
 	if err := f.Find("--record-to"); err != nil {
 		return err
 	}

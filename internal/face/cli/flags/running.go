@@ -27,9 +27,11 @@ type Running struct {
 	To         string // URL that the user named; empty: on this machine
 	TokenFile  string
 	ConfigFile string // its config file, which may say where it listens
+	Role       string // that is needed; empty: look to read, change to write
 
-	URL   string // set by Find
-	token string
+	URL    string // set by Find
+	token  string
+	writes bool // what was asked for last
 }
 
 // Bind adds --url, --token-file and --config.
@@ -95,6 +97,7 @@ func (r *Running) Token() string { return r.token }
 func (r *Running) Ask(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, runningPatience)
 	defer cancel()
+	r.writes = method != http.MethodGet
 	req, err := http.NewRequestWithContext(ctx, method, r.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -130,11 +133,19 @@ func (r *Running) Verdict(code int, body []byte, does string) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusUnauthorized:
-		return fault.New(fault.Failed, "make one with risso token create NAME --role change there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s requires a token", r.URL))
+		return fault.New(fault.Failed, "make one with risso token create NAME --role "+r.needs()+" there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s requires a token", r.URL))
 	case said.Error == "" || code == http.StatusNotFound && strings.HasPrefix(said.Error, "there is no /api/"):
 		return fault.New(fault.Failed, "it must be a risso serve of this version or a newer one", fmt.Errorf("%s does not %s: status %d", r.URL, does, code))
 	}
 	return fault.New(fault.Failed, said.Remedy, fmt.Errorf("%s: %s", r.URL, said.Error))
+}
+
+// needs is the role that a token needs for what was asked.
+func (r *Running) needs() string {
+	if r.writes {
+		return cmp.Or(r.Role, "change")
+	}
+	return cmp.Or(r.Role, "look")
 }
 
 // unanswered is why there is no answer.

@@ -70,6 +70,7 @@ They are read from the data folder of this machine, or asked of a running risso 
 			}
 			if f.To != "" {
 				var a ActionsAnswer
+				f.Role = string(state.RoleAdmin)
 				if err := f.Do(cmd.Context(), http.MethodGet, "/api/actions?"+asQuery(q).Encode(), nil, "tell who did what", &a); err != nil {
 					return err
 				}
