@@ -94,6 +94,7 @@ func lostAndApplied(t *testing.T, spec, stop string) {
 	if said := mustRun(t, append(apply, "--dry-run")...); strings.Count(said, "nothing is in its way") != 3 || sum(now) != before {
 		t.Errorf("a plan: %s", said)
 	}
+	chosen(t, apply, a.Receipts[0].Contents.Transactions[1].GTID.String(), now)
 	mustExec(t, replica, "UPDATE shop.t SET v = 'other' WHERE id = 1")
 	if code, out, said := call(t, append(apply, "--yes")...); code != fault.Differs || !strings.Contains(out, "shop.t `id` = 1: the row was changed since: `v` is 'other', in the log 'one'") || !strings.Contains(said, "2 transactions") && !strings.Contains(said, "nothing is against") {
 		t.Errorf("a conflict: %d %s%s", code, out, said)
@@ -119,6 +120,23 @@ func lostAndApplied(t *testing.T, spec, stop string) {
 	}
 	if said := mustRun(t, "audit", "actions", "--data", data); !strings.Contains(said, "the application of 3 transactions lost with db1 to db2 was done by ") {
 		t.Errorf("what was written down: %s", said)
+	}
+}
+
+// chosen applies one transaction of a receipt, in a plan; what the receipt does not list is refused by its name, and so is what the logs do not have.
+func chosen(t *testing.T, apply []string, one string, now *sandbox.Node) {
+	t.Helper()
+	if said := mustRun(t, append(apply, "--dry-run", "--gtid", one)...); strings.Count(said, "nothing is in its way") != 1 || !strings.Contains(said, one+"  nothing is in its way") {
+		t.Errorf("a plan of %s: %s", one, said)
+	}
+	strange := one[:strings.LastIndexAny(one, ":-")+1] + "999999"
+	for _, list := range []string{strange, one + "," + strange} {
+		if code, _, said := call(t, append(apply, "--dry-run", "--gtid", list)...); code != fault.Failed || !strings.Contains(said, "the receipt does not list "+strange+": it lists ") || !strings.Contains(said, "(risso receipt --group shop)") {
+			t.Errorf("a plan of %s, which is not in the receipt: %d %s", list, code, said)
+		}
+	}
+	if code, _, said := call(t, append(apply, "--dry-run", "--gtid", one, "--binlog", filepath.Join(now.Datadir, "binlog.0*"))...); code != fault.Failed || !strings.Contains(said, "the logs do not have the transaction: "+one+" (") {
+		t.Errorf("a plan of %s by logs that do not have it: %d %s", one, code, said)
 	}
 }
 

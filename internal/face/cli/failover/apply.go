@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,12 +132,13 @@ func (c *apply) journal(ctx context.Context, r *keep.Room, args []string) (*keep
 	return nil, fault.New(fault.Failed, "risso receipt --group "+g.Name, errors.New("no receipt lists lost transactions"))
 }
 
-// chosen narrows the transactions of a receipt to those of --gtid.
-func chosen(which mysql.Errant, list string) (func(mysql.GTID) bool, error) {
+// chosen narrows the transactions of a receipt to those of --gtid. It refuses what the receipt does not list: nobody would look for that in the logs.
+func chosen(which mysql.Errant, list, group string) (func(mysql.GTID) bool, error) {
 	if list == "" {
 		return which.Contains, nil
 	}
 	var single []mysql.GTID
+	var strange []string // not in the receipt
 	set := mysql.GTIDSet{}
 	if len(which.State) > 0 { // of MariaDB a set is what came up to a number
 		for text := range strings.SplitSeq(list, ",") {
@@ -144,13 +146,25 @@ func chosen(which mysql.Errant, list string) (func(mysql.GTID) bool, error) {
 			if err != nil {
 				return nil, fault.Usagef("--gtid: %w", err)
 			}
-			single = append(single, g)
+			if single = append(single, g); !which.Contains(g) {
+				strange = append(strange, g.String())
+			}
 		}
 	} else {
 		var err error
 		if set, err = mysql.ParseGTIDSet(list); err != nil {
 			return nil, fault.Usagef("--gtid: %w", err)
 		}
+		if rest := set.Subtract(which.Set); !rest.Empty() {
+			strange = append(strange, rest.String())
+		}
+	}
+	if len(strange) > 0 {
+		lists := which.String()
+		if len(which.State) > 0 {
+			lists = "what came up to " + lists
+		}
+		return nil, fault.New(fault.Failed, "risso receipt --group "+group, fmt.Errorf("the receipt does not list %s: it lists %s", strings.Join(strange, ","), lists))
 	}
 	return func(g mysql.GTID) bool {
 		return which.Contains(g) && (slices.Contains(single, g) || len(single) == 0 && set.Contains(g))
@@ -173,9 +187,9 @@ func (c *apply) run(ctx context.Context, r *keep.Room, args []string) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := chosen(which, c.gtid)
+	wanted, err := chosen(which, c.gtid, c.Group)
 	if err != nil {
-		return err
+		return c.reapplied(ReappliedAnswer{Group: c.Group, Epoch: j.Epoch, DryRun: c.dryRun, Plan: []string{}}, err)
 	}
 	logs, end, err := source(ctx, r, c.logs, j, which, args)
 	if err != nil {
@@ -223,7 +237,7 @@ func (c *apply) obstacle(plan *binlog.ReapplyPlan, which mysql.Errant) error {
 	case errors.Is(err, binlog.ErrReapplied):
 		return fault.New(fault.Failed, "--gtid chooses others", err)
 	case errors.Is(err, binlog.ErrNoTransaction):
-		return fault.New(fault.Failed, "name a mirror of its binary logs by --from, or files by --binlog", fmt.Errorf("%w: %s", err, which))
+		return fault.New(fault.Failed, "name a mirror of its binary logs by --from, or files by --binlog", fmt.Errorf("%w: %s", err, cmp.Or(c.gtid, which.String())))
 	}
 	unchecked := slices.ContainsFunc(plan.Transactions, func(t binlog.Reapplied) bool { return t.State == binlog.ReapplyUnchecked })
 	conflict := slices.ContainsFunc(plan.Transactions, func(t binlog.Reapplied) bool { return t.State == binlog.ReapplyConflict })
