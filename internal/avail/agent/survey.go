@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -42,6 +43,7 @@ type ControllerAnswered struct {
 	Error   string `json:"error,omitempty"`
 
 	mistaken string // why the server is not the member
+	absent   bool   // it has no such group
 }
 
 // Look asks the controllers and the server once, and changes nothing.
@@ -94,6 +96,7 @@ func (a *Agent) askAll(ctx context.Context, s *Survey) {
 			one := ControllerAnswered{URL: base}
 			v, _, err := a.askOnce(ctx, client, a.at(base))
 			if one.Answers = err == nil; err != nil {
+				one.absent = errors.Is(err, errNoGroup)
 				one.Error = err.Error()
 			} else if one.Epoch = v.Epoch; v.Primary != nil {
 				one.Primary, one.Mine = v.Primary.Name, a.me(*v.Primary)
@@ -118,8 +121,17 @@ func (a *Agent) askAll(ctx context.Context, s *Survey) {
 		}
 	}
 	if answer == 0 {
-		s.problem("no controller", "none answers: an agent with --fence lost fences a server that takes writes after "+digits.Span(a.o.TTL), "")
+		s.Problems = append(s.Problems, unled(s.Controllers, a.o.Group, a.o.TTL))
 	}
+}
+
+// unled says what follows where no controller names a primary: an agent fences a server that nobody confirms, unless some controller answers that it has no such group, as
+// then nobody else can be made the primary of it.
+func unled(list []ControllerAnswered, group string, ttl time.Duration) fleet.Trouble {
+	if slices.ContainsFunc(list, func(one ControllerAnswered) bool { return one.absent }) {
+		return fleet.Trouble{What: "no controller", Why: "none has a group " + group + ": while that is all they answer, an agent does not fence a server for it", Remedy: "risso group list shows those that there are; give the right --group"}
+	}
+	return fleet.Trouble{What: "no controller", Why: "none answers: an agent with --fence lost fences a server that takes writes after " + digits.Span(ttl)}
 }
 
 // inClear reports whether a URL leads over a network without encryption.

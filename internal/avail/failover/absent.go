@@ -110,8 +110,10 @@ func (k Known) asked(names []string) (n int) {
 func Received(sets ...string) string {
 	var list []string
 	for _, set := range sets {
-		if set = strings.ReplaceAll(set, "\n", ""); set != "" && !slices.Contains(list, set) {
-			list = append(list, set)
+		for part := range strings.SplitSeq(strings.ReplaceAll(set, "\n", ""), ",") {
+			if part = strings.TrimSpace(part); part != "" && !slices.Contains(list, part) {
+				list = append(list, part)
+			}
 		}
 	}
 	return strings.Join(list, ",")

@@ -222,7 +222,10 @@ func (d *Desk) answer(r *http.Request, extend func(time.Duration)) (said, error)
 
 // known refuses what is not asked for by that name: without max_lag, written another way, a replica that is late would do.
 func known(q url.Values) error {
-	for name := range q {
+	for name, values := range q {
+		if len(values) > 1 {
+			return &problem{http.StatusBadRequest, "?" + name + " is given " + strconv.Itoa(len(values)) + " times, and only one answer is possible: ask for each by itself"}
+		}
 		if !slices.Contains([]string{"group", "format", "max_lag", "max-lag", "settle"}, name) {
 			return &problem{http.StatusBadRequest, "?" + name + " means nothing here: group, format, max_lag and settle do"}
 		}

@@ -80,6 +80,7 @@ func TestDesk(t *testing.T) {
 		{"POST", "/primary?group=shop", 405, "GET, HEAD or OPTIONS"},
 		{"GET", "/primary?group=shop&format=text", 200, "10.0.0.1:3306\n"},
 		{"GET", "/primary", 400, "several groups"},
+		{"GET", "/primary?group=shop&group=none", 400, "?group is given 2 times"},
 		{"GET", "/primary?group=%zz", 400, "cannot be read"},
 		{"GET", "/primary?group=nosuch", 404, "no group of that name"},
 		{"GET", "/primary?group=none", 503, `no server of none takes writes now: a failover is under way","group":"none","epoch":3`},

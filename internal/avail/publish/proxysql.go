@@ -41,7 +41,9 @@ const mostLag = 126144000
 // such as max_connections and use_ssl, stay as they are.
 func ProxySQL(v group.View, members []group.Member, o ProxySQLOptions) ([]Statement, error) {
 	switch {
-	case o.Writer < 0 || o.Reader < 0 || o.Writer == o.Reader:
+	case o.Writer < 0 || o.Reader < 0:
+		return nil, fault.Usagef("host groups %d and %d: they are numbers from 0 on", o.Writer, o.Reader)
+	case o.Writer == o.Reader:
 		return nil, fault.Usagef("host groups %d and %d: two different ones", o.Writer, o.Reader)
 	case o.MaxLag < 0 || o.MaxLag/time.Second > mostLag:
 		return nil, fault.Usagef("lag %s: 0 to %d seconds", o.MaxLag, mostLag)

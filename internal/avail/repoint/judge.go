@@ -308,6 +308,8 @@ func (j *judge) semiSync() {
 func (j *judge) account() {
 	privileged := slices.ContainsFunc(j.Accounts, func(a Account) bool { return a.Privilege })
 	switch {
+	case j.AccountWhy != "" && j.User == "": // it is not pointed anywhere yet
+		j.v.note("whether %s can log in at %s is seen only when it does: %s", j.replica.Name, j.below.Name, j.AccountWhy)
 	case j.AccountWhy != "":
 		j.v.note("whether %s can log in as %s is seen only when it does: %s", j.replica.Name, mysql.Literal(j.User), j.AccountWhy)
 	case len(j.Accounts) == 0:

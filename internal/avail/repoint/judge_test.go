@@ -209,3 +209,14 @@ func TestRelay(t *testing.T) {
 		})
 	}
 }
+
+// TestAccountNotNamed: what is not pointed anywhere yet logs in by an account that has no name to print.
+func TestAccountNotNamed(t *testing.T) {
+	for user, want := range map[string]string{"": "whether c can log in at b is seen only when it does: it is not pointed at it yet", "repl": "whether c can log in as 'repl' is seen only when it does: it is not pointed at it yet"} {
+		q := three()
+		q.User, q.Accounts, q.AccountWhy = user, nil, "it is not pointed at it yet"
+		if v := Judge(q); !slices.Contains(v.Notes, want) {
+			t.Errorf("user %q: got %q, want %q among them", user, v.Notes, want)
+		}
+	}
+}

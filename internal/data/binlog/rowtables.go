@@ -59,13 +59,13 @@ func (l *rowTables) add(ctx context.Context, e binlogevent.Event) error {
 	t.exact = exists
 	switch {
 	case l.columns != nil && !exists:
-		t.Err = fmt.Errorf("there is no table %s any more", t.name())
+		t.Err = fmt.Errorf("there is no table %s now", t.name())
 	case !t.Named && l.columns != nil:
-		t.Err = fmt.Errorf("the columns of %s are not those of the log: it was altered since", t.name())
+		t.Err = fmt.Errorf("the columns that %s has now are not those that it had when this was logged", t.name())
 	case !t.Named:
 		t.Err = fmt.Errorf("the log does not name the columns of %s (binlog_row_metadata), and no server was asked", t.name())
 	case l.columns != nil && !t.filled():
-		t.Err = fmt.Errorf("the columns of %s are not those of the log: it was altered since", t.name())
+		t.Err = fmt.Errorf("the columns that %s has now are not those that it had when this was logged", t.name())
 	}
 	if t.Err == nil && !t.keyed() && !l.noted[t.name()] {
 		l.noted[t.name()] = true

@@ -89,6 +89,7 @@ func TestPublish(t *testing.T) {
 		{[]string{"proxysql", "--group", "other", "--url", standIn.URL}, 1, "does not know groups"},
 		{[]string{"proxysql", "--group", "shop", "--member", "a=b:1"}, 2, "--by-read-only"},
 		{[]string{"proxysql", "--group", "shop", "--member", "a=b:1", "--by-read-only", "--writer-hostgroup", "20"}, 2, "two different ones"},
+		{[]string{"proxysql", "--group", "shop", "--member", "a=b:1", "--by-read-only", "--writer-hostgroup", "-1"}, 2, "they are numbers from 0 on"},
 		{[]string{"haproxy", "--member", "a=b:1"}, 2, "--group"},
 		{[]string{"haproxy", "--group", "g", "--member", "a"}, 2, "db1=10.0.0.1:3306"},
 		{[]string{"haproxy", "--group", "g", "--member", "a=b:1", "--agents", "1", "--controller", "x:1"}, 2, "either"},

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // routing starts risso route, whose controller is not there, until the test ends, and returns where it tells its state.
@@ -58,5 +60,18 @@ func TestRouteStatus(t *testing.T) {
 			}
 		}
 		return
+	}
+}
+
+// TestRouteStatusInUse: an address that is in use is to be replaced by the flag that named it.
+func TestRouteStatusInUse(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	code, _, said := call(t, "route", "--listen", "127.0.0.1:0", "--group", "shop", "--url", "http://127.0.0.1:1", "--status", ln.Addr().String())
+	if code != fault.InUse || !strings.Contains(said, "choose another with --status") || strings.Contains(said, "--listen") {
+		t.Errorf("code %d: %s", code, said)
 	}
 }

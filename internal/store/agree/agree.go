@@ -307,10 +307,13 @@ type place struct {
 	At uint64 `json:"at"`
 }
 
+// leaderWait bounds how long somebody waits for a leader: what asks at the door gives up after 10 s, and would not hear why.
+const leaderWait = 8 * time.Second
+
 // byLeader has something done by the leader: here, or by asking it. It waits for one a few elections long.
 func (n *Node) byLeader(ctx context.Context, path string, body []byte, here func() (uint64, error)) (at uint64, err error) {
 	err = state.ErrNoLeader
-	for end := time.Now().Add(10 * n.Folder.heartbeat()); time.Now().Before(end); {
+	for end := time.Now().Add(min(10*n.Folder.heartbeat(), leaderWait)); time.Now().Before(end); {
 		if r := n.now(); r != nil {
 			address, id := r.LeaderWithID()
 			switch string(id) {

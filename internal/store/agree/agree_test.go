@@ -3,9 +3,11 @@ package agree
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -157,5 +159,24 @@ func TestThree(t *testing.T) {
 		if list, err := n.Store.Documents(t.Context(), "k"); err != nil || len(list) != 31 {
 			t.Errorf("%s: got %d documents, %v; want 31", n.Name(), len(list), err)
 		}
+	}
+}
+
+// TestNoQuorum: a command learns that no controller leads, also where elections are slow, and not that nobody knows.
+func TestNoQuorum(t *testing.T) {
+	a := found(t, "c1")
+	until(t, "a leader of one", a.Leader)
+	b := joinTo(t, a, "c2", sandboxtest.FreeAddress(t))
+	until(t, "two votes", votes(a, 2))
+	b.stop()
+	until(t, "nobody to lead", func() bool { _, id := a.now().LeaderWithID(); return id == "" })
+	command, err := state.Open(t.Context(), filepath.Join(a.data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer command.Close()
+	_, err = command.PutDocument(t.Context(), state.Document{Kind: "k", Key: "k", Body: json.RawMessage(`{}`)})
+	if !errors.Is(err, state.ErrNoLeader) || !strings.Contains(err.Error(), "more than half of them must run") {
+		t.Errorf("got %v, want that no controller leads", err)
 	}
 }

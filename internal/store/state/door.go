@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -115,6 +116,9 @@ func (a Asker) Ask(ctx context.Context, method, path string, body []byte) ([]byt
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %w", a.Away, err)
+		}
+		if u := (*url.Error)(nil); errors.As(err, &u) { // of an address that is none to people
+			err = fmt.Errorf("no answer: %w", u.Err)
 		}
 		return nil, fmt.Errorf("%w: %w", ErrUnsure, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/delay"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // The errors of a file that several controllers share.
@@ -216,9 +217,13 @@ func (s *Store) settle(ctx context.Context, failed error) error {
 		if err == nil {
 			return nil
 		}
-		if delay.For(ctx, settleWait) != nil {
-			return fmt.Errorf("%w: %w", ErrUnsure, failed)
+		if delay.For(ctx, settleWait) == nil {
+			continue
 		}
+		if !errors.Is(failed, ErrUnsure) {
+			failed = fmt.Errorf("%w: %w", ErrUnsure, failed)
+		}
+		return fleet.WithRemedy(failed, "risso controller list shows which controllers answer; look whether it was made when one leads, and ask again if not")
 	}
 }
 

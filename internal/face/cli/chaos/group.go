@@ -99,7 +99,7 @@ func (c *command) own(ctx context.Context, r *keep.Room) (*chaos.Own, error) {
 	}
 	about := strings.ToLower(g.About)
 	if (!strings.Contains(about, staging) || strings.Contains(about, "production")) && !c.yesReally {
-		return nil, fault.New(fault.Usage, "risso group create --about 'staging: …' says that it may be broken; --yes-really does it all the same",
+		return nil, fault.New(fault.Usage, "risso group set-policy "+g.Name+" --about 'staging: …' says that it may be broken; --yes-really does it all the same",
 			fmt.Errorf("nothing says that group %s is for staging: %q", g.Name, g.About))
 	}
 	access, err := r.Access(ctx, g.Name)

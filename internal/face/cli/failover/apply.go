@@ -292,7 +292,11 @@ func reappliedText(out io.Writer, plan *binlog.ReapplyPlan) {
 		}
 		fmt.Fprintln(out)
 		for _, k := range t.Conflicts {
-			fmt.Fprintf(out, "    %s\n", strings.Join(strings.Fields(k.Table+" "+oneline.Of(k.Row)), " ")+": "+oneline.Of(k.Because))
+			where := ""
+			if at := strings.Fields(k.Table + " " + oneline.Of(k.Row)); len(at) > 0 { // of a statement none is known
+				where = strings.Join(at, " ") + ": "
+			}
+			fmt.Fprintf(out, "    %s%s\n", where, oneline.Of(k.Because))
 		}
 		if t.More > 0 {
 			fmt.Fprintf(out, "    and %s\n", digits.Counted(t.More, "more conflict"))

@@ -264,7 +264,11 @@ func byLogs(ctx context.Context, r *keep.Room, f flags.Logs, j *keep.Journal, ar
 // text shows receipts to people.
 func (c *receipt) text(out io.Writer, a ReceiptsAnswer) {
 	for _, rec := range a.Receipts {
-		fmt.Fprintf(out, "%s  %s of %s from %s to %s, epoch %d\n  %s\n", rec.Time.Local().Format(time.DateTime), rec.Kind, rec.Group, oneline.Of(rec.Old), oneline.Of(rec.New), rec.Epoch, oneline.Of(rec.Words))
+		way := "to " + oneline.Of(rec.New)
+		if rec.Old != "" { // a group without a primary had none
+			way = "from " + oneline.Of(rec.Old) + " " + way
+		}
+		fmt.Fprintf(out, "%s  %s of %s %s, epoch %d\n  %s\n", rec.Time.Local().Format(time.DateTime), rec.Kind, rec.Group, way, rec.Epoch, oneline.Of(rec.Words))
 		for _, line := range rec.More() {
 			fmt.Fprintln(out, " ", oneline.Of(line))
 		}

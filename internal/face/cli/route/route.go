@@ -115,7 +115,11 @@ func (c *command) run(ctx context.Context) (err error) {
 	c.o.Say = func(text string) { fmt.Fprintf(c.Err, "risso: %s\n", text) }
 	var told net.Listener
 	if c.status != "" {
-		if told, err = serve.Listen(ctx, c.status); err != nil {
+		told, err = serve.Listen(ctx, c.status)
+		if fault.Code(err) == fault.InUse {
+			return fault.New(fault.InUse, "choose another with --status", err)
+		}
+		if err != nil {
 			return err
 		}
 		defer told.Close()
