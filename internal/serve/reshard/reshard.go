@@ -76,6 +76,9 @@ func (m *Mover) Plan(ctx context.Context, name string, a shard.Asked, keepRows b
 	if err := m.Maps.Still(ctx, name); err != nil { // else its copy would be taken for rows that are in the way
 		return nil, err
 	}
+	if err := keep.Sure(mp); err != nil {
+		return nil, err
+	}
 	part, from, after, err := mp.Plan(a, time.Now().UTC())
 	if err != nil {
 		return nil, err

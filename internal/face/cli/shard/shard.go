@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/oneline"
 )
 
@@ -40,7 +41,7 @@ digits of the SHA-256 of its text, CONV(LEFT(SHA2(key, 256), 3), 16, 10) in SQL.
   risso shard lookup orders 4711
   risso shard split orders all --at 100000 --to east --dry-run`,
 	}
-	cmd.AddCommand(newDefine(s), newAdd(s), newList(s), newLookup(s), newRemove(s), newSplit(s), newMove(s), newResume(s), newUndo(s))
+	cmd.AddCommand(newDefine(s), newAdd(s), newList(s), newLookup(s), newConfirm(s), newRemove(s), newSplit(s), newMove(s), newResume(s), newUndo(s))
 	return cmd
 }
 
@@ -86,6 +87,9 @@ func (c *command) tell(list ...shard.Map) error {
 		}
 		if err := w.Flush(); err != nil {
 			return err
+		}
+		if err := keep.Sure(&m); err != nil {
+			fmt.Fprintf(c.Out, "  %v (%s)\n", err, fleet.RemedyOf(err))
 		}
 	}
 	return nil
@@ -237,6 +241,9 @@ func newLookup(s screen.Streams) *cobra.Command {
 }
 
 func (c *command) lookup(ctx context.Context, m *shard.Map, g *groups.Room, text string) error {
+	if err := keep.Sure(m); err != nil {
+		return err
+	}
 	sh, err := m.Lookup(text)
 	if err != nil {
 		return err
