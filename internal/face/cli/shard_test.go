@@ -3,6 +3,8 @@ package cli
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	groups "github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/shard"
 	"github.com/rissodb/risso/internal/avail/shard/keep"
+	"github.com/rissodb/risso/internal/await"
 	clishard "github.com/rissodb/risso/internal/face/cli/shard"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/serve/reshard"
@@ -65,6 +68,7 @@ func TestShard(t *testing.T) {
 	run(1, "the group east has shards of the map orders: low-east, high (risso shard move orders low-east --to another group, or risso shard remove orders)", "group remove east")
 	run(0, "", "shard move orders low-east --to west --grace 0s --yes")
 	run(1, "the group east has shards of the map orders: high (", "group remove east")
+	twoResume(t, data, run)
 	run(0, "", "shard remove orders")
 	run(0, "", "group remove east")
 	run(0, "", "shard remove sales")
@@ -195,6 +199,50 @@ func cutOffMove(t *testing.T, data string, servers map[string]*sql.DB, run func(
 	mustExec(t, servers["east"], "DELETE FROM shop.orders")
 	run(1, "risso shard undo orders takes it back", "shard resume orders")
 	run(0, "taken back", "shard undo orders")
+}
+
+// twoResume goes on with a move by two commands at once: the first one hears that the other one does.
+func twoResume(t *testing.T, data string, run func(code int, says, line string) string) {
+	t.Helper()
+	ctx := t.Context()
+	st, err := state.Open(ctx, filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	mover := &reshard.Mover{Groups: &groups.Room{Docs: st, Who: "test"}, Maps: &keep.Room{Docs: st, Who: "test"}, Limits: reshard.DefaultLimits()}
+	mover.Limits.Grace = 8 * time.Second
+	cut := errors.New("cut off")
+	mover.Before = func(stage shard.Stage) error {
+		if stage == shard.Cleaning {
+			return cut
+		}
+		return nil
+	}
+	p, err := mover.Plan(ctx, "orders", shard.Asked{Shard: "low", New: "low", To: "east"}, false)
+	if err == nil {
+		_, err = mover.Run(ctx, p)
+	}
+	if !errors.Is(err, cut) {
+		t.Fatal(err)
+	}
+	version := func() int64 {
+		d, err := st.Document(ctx, "shard_move", "orders")
+		if err != nil {
+			t.Error(err)
+		}
+		return d.Version
+	}
+	was, ended := version(), make(chan string, 1)
+	go func() {
+		code, out, said := call(t, "shard", "resume", "--data", data, "orders")
+		ended <- fmt.Sprint(code, out, said)
+	}()
+	await.Until(t, func() bool { return version() > was }, "the first one goes on")
+	run(0, "the same on both sides", "shard resume orders")
+	if text := <-ended; !strings.Contains(text, "map orders: another process has taken the move over (that one brings it to its end, or takes it back") || strings.Contains(text, "cut off") {
+		t.Errorf("the first one says %s", text)
+	}
 }
 
 // TestShardRestored holds that a map which a restore of the state brought back is told to nobody, and nothing is done by it, until it is known to be right, with

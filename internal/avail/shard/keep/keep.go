@@ -242,6 +242,7 @@ type Journal struct {
 	shard.Move
 	room    *Room
 	version int64
+	doubt   bool // a write failed that may have been made
 }
 
 // Begin begins the journal of a move, unless one is under way.
@@ -274,8 +275,18 @@ func (r *Room) Last(ctx context.Context, name string) (*Journal, error) {
 func (j *Journal) Save(ctx context.Context) error {
 	version, err := j.room.write(ctx, kindMove, j.Map, j.version, j.Move)
 	if err != nil {
+		j.doubt = j.doubt || !errors.Is(err, ErrOther)
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	j.version = version
 	return nil
+}
+
+// Followed reports whether another process has written the journal since: it has taken the move over.
+func (j *Journal) Followed(ctx context.Context) bool {
+	if j.doubt { // it may have been this one
+		return false
+	}
+	d, err := j.room.Docs.Document(ctx, kindMove, j.Map)
+	return err == nil && d.Version > j.version
 }
