@@ -32,7 +32,11 @@ func TestShard(t *testing.T) {
 	run(1, "there is no such group", "shard define bad --table shop.orders:customer --shard a=north")
 	run(0, "shard high, group west, primary west1 at host-west:3306, epoch 1", "shard lookup orders 25")
 	run(0, "shard low", "shard lookup orders -- -5")
+	run(2, "a key that begins with a dash is named behind --: risso shard lookup MAP -- -57", "shard lookup orders -57")
 	run(2, "not a key of this map", "shard lookup orders x")
+	run(1, "group west has no column cust in shop.orders", "shard define bad --table shop.orders:cust --shard a=west")
+	run(1, "group east has no table shop.order (create it there, or name another one", "shard define bad --table shop.order:customer --shard b=east")
+	run(1, "group west has no table shopp.orders", "shard define bad --table shopp.orders:customer --shard a=west --shard b=east@5")
 	run(1, "there is no such map", "shard lookup nothing 1")
 
 	cutOffMove(t, data, servers, run)
