@@ -13,6 +13,7 @@ const (
 	Undoing   Stage = "undoing"   // the copy is being deleted
 	Done      Stage = "done"
 	Undone    Stage = "undone"
+	Unknown   Stage = "unknown" // the state is that of a backup that was written amid it: how it went on is not known
 )
 
 // Progress is how far a table has come.

@@ -194,6 +194,7 @@ func answers() []answer {
 		{"group rebuilds", "", reflect.TypeFor[group.RebuildsAnswer]()},
 		{"group show", "", reflect.TypeFor[group.Answer]()},
 		{"shard add", "", reflect.TypeFor[clishard.Answer]()},
+		{"shard confirm", "", reflect.TypeFor[clishard.Confirmed]()},
 		{"shard define", "", reflect.TypeFor[clishard.Answer]()},
 		{"shard list", "", reflect.TypeFor[clishard.Answer]()},
 		{"shard lookup", "", reflect.TypeFor[clishard.Found]()},

@@ -303,7 +303,7 @@ func TestJSONAnswers(t *testing.T) {
 		}
 	}
 	seen["replica skip"] = true // a replica that stopped is in TestReplica
-	for _, name := range []string{"split", "move", "resume", "undo"} {
+	for _, name := range []string{"confirm", "split", "move", "resume", "undo"} {
 		seen["shard "+name] = true // they need two groups: TestShard runs them
 	}
 	seen["binlog follow how far it is, a line each second"] = true // they come from the same run

@@ -77,6 +77,9 @@ func (s *server) shards(r *http.Request) (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	if !m.Restored.IsZero() {
+		return nil, failed(http.StatusServiceUnavailable, "map "+m.Name+": "+keep.ErrUnsure.Error(), "risso shard confirm "+m.Name+" looks where they are")
+	}
 	primary := func(name string) (group.Server, bool) {
 		v, ok := s.Views.View(name)
 		if !ok || v.Primary == nil || s.Clients.Fresh(v) != nil {

@@ -37,7 +37,7 @@ func TestShards(t *testing.T) {
 	b.Tell(group.View{Group: "east", Epoch: 1, Primary: &group.Server{Name: "db9", Address: "10.0.0.9:3306"}, Since: now.Add(-time.Hour), Seen: now.Add(-2 * time.Hour)}, nil)
 	s := newSiteOf(t, false, func(o *Options) {
 		o.Views, o.Clients = b, publish.NewDesk(b, time.Hour)
-		o.Shards = sharding{{Name: "cut", Kind: shard.Range, Keys: shard.Integer, Epoch: 2, Shards: []shard.Shard{{Name: "all", Group: "east"}}}, {Name: "orders", Kind: shard.Range, Keys: shard.Integer, Epoch: 7, Shards: []shard.Shard{{Name: "low", Group: "west"}, {Name: "high", Group: "east", From: "100"}}}}
+		o.Shards = sharding{{Name: "old", Kind: shard.Range, Keys: shard.Integer, Epoch: 9, Restored: now, Shards: []shard.Shard{{Name: "all", Group: "west"}}}, {Name: "cut", Kind: shard.Range, Keys: shard.Integer, Epoch: 2, Shards: []shard.Shard{{Name: "all", Group: "east"}}}, {Name: "orders", Kind: shard.Range, Keys: shard.Integer, Epoch: 7, Shards: []shard.Shard{{Name: "low", Group: "west"}, {Name: "high", Group: "east", From: "100"}}}}
 	})
 	for _, c := range []struct {
 		path string
@@ -52,6 +52,8 @@ func TestShards(t *testing.T) {
 		{"/shards?map=other&key=1", 404, "no map of shards of that name"},
 		{"/shards?map=orders", 200, `"primaries":{"west":{"server":"db1","address":"10.0.0.1:3306"}}`},
 		{"/shards?map=cut", 503, `"error":"where the clients of east go was last known 2 h ago, which is too long","group":"east","epoch":1,"age_s":72`},
+		{"/shards?map=old", 503, "it is that of a restored backup, and nobody has confirmed that its rows are where it says"},
+		{"/shards?map=old&key=1", 503, "risso shard confirm old"},
 		{"/shards?map=orders&keys=5", 400, "?keys means nothing here: map and key do"},
 	} {
 		resp, err := http.Get(s.URL + c.path)

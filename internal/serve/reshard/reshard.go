@@ -8,6 +8,7 @@
 package reshard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -55,6 +56,7 @@ var (
 	ErrRefused = errors.New("the rows cannot be moved")
 	ErrDiffers = errors.New("the copy is not the same as the rows")
 	ErrMoved   = errors.New("the primary of the group is another server than when the move began")
+	ErrTaken   = errors.New("another process has taken the move over")
 	ErrNothing = errors.New("no move of the map is under way")
 	ErrTooLate = errors.New("the rows have moved already")
 	ErrLost    = errors.New("the new group may have lost rows that moved")
@@ -74,6 +76,9 @@ func (m *Mover) Plan(ctx context.Context, name string, a shard.Asked, keepRows b
 		return nil, err
 	}
 	if err := m.Maps.Still(ctx, name); err != nil { // else its copy would be taken for rows that are in the way
+		return nil, err
+	}
+	if err := keep.Sure(mp); err != nil {
 		return nil, err
 	}
 	part, from, after, err := mp.Plan(a, time.Now().UTC())
@@ -208,6 +213,9 @@ func tooLate(j *keep.Journal) error {
 // Run carries a plan out. An error leaves a move that Resume goes on with and Undo takes back.
 func (m *Mover) Run(ctx context.Context, p *Plan) (*keep.Journal, error) {
 	j, err := m.Maps.Begin(ctx, p.Move)
+	if errors.Is(err, keep.ErrOther) { // somebody else was faster
+		err = cmp.Or(m.Maps.Still(ctx, p.Move.Map), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +239,7 @@ func (m *Mover) Resume(ctx context.Context, name string) (*keep.Journal, error) 
 	}
 	j.Keep = j.Keep || m.Keep
 	if err := j.Save(ctx); err != nil {
-		return j, err
+		return j, taken(ctx, j, err)
 	}
 	return j, m.goOn(ctx, j)
 }
@@ -243,14 +251,14 @@ func (m *Mover) Undo(ctx context.Context, name string) (*keep.Journal, error) {
 		return nil, err
 	}
 	if err := m.seeSwitched(ctx, j); err != nil {
-		return j, err
+		return j, taken(ctx, j, err)
 	}
 	if j.Stage == shard.Cleaning {
 		return j, tooLate(j)
 	}
 	j.Stage = shard.Undoing
 	if err := j.Save(ctx); err != nil {
-		return j, err
+		return j, taken(ctx, j, err)
 	}
 	return j, m.goOn(ctx, j)
 }
@@ -277,8 +285,21 @@ func (m *Mover) seeSwitched(ctx context.Context, j *keep.Journal) error {
 	return nil
 }
 
+// taken is why a move ended: err, or that another process has followed, which ends the session of this one and makes its entries into the journal fail.
+func taken(ctx context.Context, j *keep.Journal, err error) error {
+	if err == nil || !errors.Is(err, keep.ErrOther) && !j.Followed(ctx) {
+		return err
+	}
+	return fault.New(fault.Failed, "that one brings it to its end, or takes it back; risso shard resume "+j.Map+" goes on if it has ended before", fmt.Errorf("map %s: %w", j.Map, ErrTaken))
+}
+
 // goOn brings a move to its end, from the stage that it has.
 func (m *Mover) goOn(ctx context.Context, j *keep.Journal) error {
+	return taken(ctx, j, m.work(ctx, j))
+}
+
+// work goes through the stages.
+func (m *Mover) work(ctx context.Context, j *keep.Journal) error {
 	if err := m.seeSwitched(ctx, j); err != nil {
 		return err
 	}

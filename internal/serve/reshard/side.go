@@ -328,6 +328,8 @@ func Words(m shard.Move) string {
 	switch m.Stage {
 	case shard.Undone:
 		return "taken back: " + digits.Counted(m.Deleted, "row") + " of the copy deleted, the map is as it was"
+	case shard.Unknown:
+		return "how it went on is not known: the state was restored from a backup that was written amid it"
 	case shard.Done:
 		return fmt.Sprintf("%s of shard %s are in group %s, epoch %d: %s, the same on both sides; writes of them were refused for %s; %s deleted from group %s",
 			m.Part.Words(), m.Asked.New, m.Asked.To, m.After.Epoch, digits.Counted(rows, "row"), digits.Span(m.Blocked), digits.Counted(m.Deleted, "row"), m.From)

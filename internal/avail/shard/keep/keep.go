@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/shard"
 	"github.com/rissodb/risso/internal/fault"
@@ -19,6 +20,9 @@ type Documents = state.Documents
 const (
 	kindMap  = "shard_map"
 	kindMove = "shard_move"
+	// kindEpoch is the highest epoch of a map that was removed; that of every is a floor for all new ones.
+	kindEpoch = "shard_epoch"
+	every     = "*"
 )
 
 // Errors of this package.
@@ -27,6 +31,7 @@ var (
 	ErrExists = errors.New("there is a map of shards of that name already")
 	ErrOther  = errors.New("another process changed it in the meantime")
 	ErrMoving = errors.New("rows of the map are being moved")
+	ErrUnsure = errors.New("it is that of a restored backup, and nobody has confirmed that its rows are where it says")
 )
 
 // Room is where maps are kept.
@@ -75,8 +80,91 @@ func (r *Room) Using(ctx context.Context, group string) (maps []string, shards m
 	return maps, shards, nil
 }
 
-// Add stores a new map.
+// Sure refuses a map that was restored and not confirmed: clients would write to groups that do not have the rows, and a move would take the only copy of them
+// for one that is in the way.
+func Sure(m *shard.Map) error {
+	if m.Restored.IsZero() {
+		return nil
+	}
+	return fault.New(fault.Failed, "risso shard confirm "+m.Name+" looks where they are", fmt.Errorf("map %s: %w", m.Name, ErrUnsure))
+}
+
+// Restored is called when an older state was restored: other epochs may have been told since, and rows may have moved. All maps go on from the time of day, in
+// seconds, and are to be confirmed. Of moves that were under way nobody knows how they went on. It returns the names of the maps.
+func (r *Room) Restored(ctx context.Context, now time.Time) (names []string, err error) {
+	floor := uint64(max(0, now.Unix()))
+	if err := r.remember(ctx, every, floor); err != nil {
+		return nil, err
+	}
+	moves, err := r.Docs.Documents(ctx, kindMove)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range moves {
+		j := &Journal{room: r, version: d.Version}
+		if err := d.Decode(&j.Move); err != nil {
+			return nil, err
+		}
+		if j.Ended.IsZero() {
+			j.Stage, j.Ended = shard.Unknown, now.UTC()
+			if err := j.Save(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	list, err := r.Maps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		m, version, err := r.read(ctx, list[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		m.Epoch, m.Changed, m.Restored = max(m.Epoch+1, floor), now.UTC(), now.UTC()
+		if _, err := r.write(ctx, kindMap, m.Name, version, m); err != nil {
+			return nil, err
+		}
+		names = append(names, m.Name)
+	}
+	return names, nil
+}
+
+// Confirm says that a map of an epoch is right, though it was restored.
+func (r *Room) Confirm(ctx context.Context, name string, epoch uint64) (*shard.Map, error) {
+	m, version, err := r.read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if m.Epoch != epoch {
+		return nil, fmt.Errorf("map %s has epoch %d, and not %d: %w", name, m.Epoch, epoch, ErrOther)
+	}
+	m.Restored = time.Time{}
+	_, err = r.write(ctx, kindMap, name, version, m)
+	return m, err
+}
+
+// remember keeps the highest epoch of a map that is to be removed.
+func (r *Room) remember(ctx context.Context, name string, epoch uint64) error {
+	var last uint64
+	version, err := state.ReadBody(ctx, r.Docs, kindEpoch, name, &last)
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	_, err = r.write(ctx, kindEpoch, name, version, max(last, epoch))
+	return err
+}
+
+// Add stores a new map. Its epoch is higher than those of a map that had its name before, as clients that remember a higher one would not believe it.
 func (r *Room) Add(ctx context.Context, m *shard.Map) error {
+	for _, key := range []string{m.Name, every} {
+		var last uint64
+		if _, err := state.ReadBody(ctx, r.Docs, kindEpoch, key, &last); err == nil {
+			m.Epoch = max(m.Epoch, last+1)
+		} else if !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
 	_, err := r.write(ctx, kindMap, m.Name, 0, m)
 	if errors.Is(err, ErrOther) {
 		return fault.New(fault.Failed, "risso shard remove "+m.Name+" takes it away", fmt.Errorf("%s: %w", m.Name, ErrExists))
@@ -91,6 +179,9 @@ func (r *Room) Change(ctx context.Context, name string, f func(*shard.Map) error
 		return nil, err
 	}
 	if err := r.Still(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := Sure(m); err != nil {
 		return nil, err
 	}
 	if err := f(m); err != nil {
@@ -115,11 +206,14 @@ func (r *Room) Switch(ctx context.Context, after *shard.Map) error {
 
 // Remove takes a map away. Rows stay where they are.
 func (r *Room) Remove(ctx context.Context, name string) error {
-	_, version, err := r.read(ctx, name)
+	m, version, err := r.read(ctx, name)
 	if err != nil {
 		return err
 	}
 	if err := r.Still(ctx, name); err != nil {
+		return err
+	}
+	if err := r.remember(ctx, name, m.Epoch); err != nil {
 		return err
 	}
 	return r.Docs.DropDocument(ctx, kindMap, name, version)
@@ -148,6 +242,7 @@ type Journal struct {
 	shard.Move
 	room    *Room
 	version int64
+	doubt   bool // a write failed that may have been made
 }
 
 // Begin begins the journal of a move, unless one is under way.
@@ -180,8 +275,18 @@ func (r *Room) Last(ctx context.Context, name string) (*Journal, error) {
 func (j *Journal) Save(ctx context.Context) error {
 	version, err := j.room.write(ctx, kindMove, j.Map, j.version, j.Move)
 	if err != nil {
+		j.doubt = j.doubt || !errors.Is(err, ErrOther)
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	j.version = version
 	return nil
+}
+
+// Followed reports whether another process has written the journal since: it has taken the move over.
+func (j *Journal) Followed(ctx context.Context) bool {
+	if j.doubt { // it may have been this one
+		return false
+	}
+	d, err := j.room.Docs.Document(ctx, kindMove, j.Map)
+	return err == nil && d.Version > j.version
 }

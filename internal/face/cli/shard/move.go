@@ -138,7 +138,7 @@ func (c *move) run(ctx context.Context, name string) error {
 
 // answer tells what was done.
 func (c *move) answer(a Moved, j *keep.Journal, err error) error {
-	if j != nil {
+	if j != nil && !errors.Is(err, reshard.ErrTaken) { // the other one says how far it is
 		a.Move = &j.Move
 		fmt.Fprintln(c.told().Out, reshard.Words(j.Move))
 		if err != nil && j.Ended.IsZero() {

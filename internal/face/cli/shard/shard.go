@@ -3,12 +3,14 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	groups "github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/shard"
@@ -17,7 +19,9 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/oneline"
+	"github.com/rissodb/risso/internal/serve/reshard"
 )
 
 // command is what all below risso shard have.
@@ -40,7 +44,7 @@ digits of the SHA-256 of its text, CONV(LEFT(SHA2(key, 256), 3), 16, 10) in SQL.
   risso shard lookup orders 4711
   risso shard split orders all --at 100000 --to east --dry-run`,
 	}
-	cmd.AddCommand(newDefine(s), newAdd(s), newList(s), newLookup(s), newRemove(s), newSplit(s), newMove(s), newResume(s), newUndo(s))
+	cmd.AddCommand(newDefine(s), newAdd(s), newList(s), newLookup(s), newConfirm(s), newRemove(s), newSplit(s), newMove(s), newResume(s), newUndo(s))
 	return cmd
 }
 
@@ -87,6 +91,9 @@ func (c *command) tell(list ...shard.Map) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
+		if err := keep.Sure(&m); err != nil {
+			fmt.Fprintf(c.Out, "  %v (%s)\n", err, fleet.RemedyOf(err))
+		}
 	}
 	return nil
 }
@@ -104,7 +111,8 @@ func newDefine(s screen.Streams) *cobra.Command {
 		Short: "Define a map of shards",
 		Long: `Writes down which group has which keys; nothing is changed on servers, and rows have to be where the map
 says. A shard is NAME=GROUP with its bound behind an @: by range the first key that it has, none for the
-first shard; by hash the first slot, where without any the slots are divided evenly; by list NAME=GROUP@a,b,c.`,
+first shard; by hash the first slot, where without any the slots are divided evenly; by list NAME=GROUP@a,b,c. A table or
+column that a group does not have is refused, where its primary answers.`,
 		Example: `  risso shard define orders --kind range --table shop.orders:customer --shard low=west --shard high=east@100000
   risso shard define users --kind hash --keys text --table app.users:email --shard a=west --shard b=east
   risso shard define sales --kind list --keys text --table shop.sales:country --shard eu=west@DE,FR --shard us=east@US`,
@@ -119,6 +127,9 @@ first shard; by hash the first slot, where without any the slots are divided eve
 					if _, err := g.Group(cmd.Context(), s.Group); err != nil {
 						return err
 					}
+				}
+				if err := (&reshard.Mover{Groups: g, Maps: r}).Defined(cmd.Context(), m); err != nil {
+					return err
 				}
 				if err := c.DidTo(cmd.Context(), "map "+m.Name, "the definition of map "+m.Name, r.Add(cmd.Context(), m)); err != nil {
 					return err
@@ -233,10 +244,20 @@ func newLookup(s screen.Streams) *cobra.Command {
 				return c.lookup(cmd.Context(), m, g, args[1])
 			})
 		}}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		remedy := cmd.CommandPath() + " --help"
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() != "" {
+			remedy = "a key that begins with a dash is named behind --: " + cmd.CommandPath() + " MAP -- -" + unknown.GetSpecifiedShortnames()
+		}
+		return fault.New(fault.Usage, remedy, err)
+	})
 	return c.bind(cmd, s)
 }
 
 func (c *command) lookup(ctx context.Context, m *shard.Map, g *groups.Room, text string) error {
+	if err := keep.Sure(m); err != nil {
+		return err
+	}
 	sh, err := m.Lookup(text)
 	if err != nil {
 		return err

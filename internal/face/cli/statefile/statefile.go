@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	shards "github.com/rissodb/risso/internal/avail/shard/keep"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/cli/flags"
@@ -51,6 +52,7 @@ type Answer struct {
 	File string `json:"file"`
 	state.BackupHead
 	Moved []string `json:"moved,omitempty"` // where what was there before a restore is now
+	Maps  []string `json:"maps,omitempty"`  // of shards: restored ones, which are to be confirmed
 }
 
 type command struct {
@@ -111,7 +113,7 @@ func (c *backup) run(ctx context.Context, file string) error {
 		return serve.FolderFailure(c.data, err)
 	}
 	if c.output == "json" {
-		return render.JSON(c.Out, Answer{file, h, nil})
+		return render.JSON(c.Out, Answer{File: file, BackupHead: h})
 	}
 	secret := "it has the accounts of groups and the hashes of tokens: keep it secret"
 	if h.Encrypted {
@@ -133,7 +135,8 @@ func newRestore(s screen.Streams) *cobra.Command {
 		Short: "Make the state what it was when a backup was written",
 		Long: `risso serve must not run. The backup is checked first; what is there is moved aside, and stays. A state
 that was shared is unshared then: to share it again, make a new cluster of it by "risso controller init",
-and let the other controllers leave and join that.
+and let the other controllers leave and join that. Rows of shards may have moved since: maps of shards are
+told to clients, and rows moved, only after "risso shard confirm".
 
 ` + fault.Help,
 		Example: `  risso state restore /backup/risso-state
@@ -173,41 +176,48 @@ func (c *restore) run(ctx context.Context, file string) error {
 	if err != nil {
 		return serve.FolderFailure(c.data, err)
 	}
-	moved, err := c.replace(ctx, file, unseal)
+	moved, maps, err := c.replace(ctx, file, unseal)
 	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
 	if c.output == "json" {
-		return render.JSON(c.Out, Answer{file, h, moved})
+		return render.JSON(c.Out, Answer{file, h, moved, maps})
 	}
 	text := "the state is that of " + screen.Clock(h.Made)
 	if len(moved) > 0 {
 		text += "; what was there is now in " + strings.Join(moved, ", ")
 	}
+	for _, name := range maps {
+		text += "\nmap " + name + " of shards may be an older one: clients are not told it, and no rows move, until it is confirmed (risso shard confirm " + name + ")"
+	}
 	_, err = fmt.Fprintln(c.Out, text)
 	return err
 }
 
-// resume lets the epochs of groups go on beyond those that clients may know.
-func resume(ctx context.Context, path string) error {
+// resume lets the epochs of groups and of maps go on beyond those that clients may know. It returns the maps, which are to be confirmed.
+func resume(ctx context.Context, path string) (maps []string, err error) {
 	st, err := state.Open(ctx, path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join((&keep.Room{Docs: st, Who: home.Person()}).Resume(ctx, time.Now()), st.Close())
+	now, who := time.Now(), home.Person()
+	if err = (&keep.Room{Docs: st, Who: who}).Resume(ctx, now); err == nil {
+		maps, err = (&shards.Room{Docs: st, Who: who}).Restored(ctx, now)
+	}
+	return maps, errors.Join(err, st.Close())
 }
 
 // replace restores beside what is there, and then moves that aside.
-func (c *restore) replace(ctx context.Context, file string, unseal func(io.Reader) (io.Reader, error)) (moved []string, err error) {
+func (c *restore) replace(ctx context.Context, file string, unseal func(io.Reader) (io.Reader, error)) (moved, maps []string, err error) {
 	fresh := c.path() + ".restored"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
-		return nil, serve.FolderFailure(c.data, err)
+		return nil, nil, serve.FolderFailure(c.data, err)
 	}
 	if err := state.RestoreBackup(ctx, file, fresh, unseal); err != nil {
-		return nil, serve.FolderFailure(c.data, err)
+		return nil, nil, serve.FolderFailure(c.data, err)
 	}
-	if err := resume(ctx, fresh); err != nil {
-		return nil, errors.Join(err, os.Remove(fresh))
+	if maps, err = resume(ctx, fresh); err != nil {
+		return nil, nil, errors.Join(err, os.Remove(fresh))
 	}
 	before := ".before-" + time.Now().UTC().Format("20060102T150405Z")
 	for _, path := range []string{filepath.Join(c.data, agree.FolderName), c.path() + "-wal", c.path() + "-shm", c.path()} {
@@ -219,11 +229,11 @@ func (c *restore) replace(ctx context.Context, file string, unseal func(io.Reade
 		case err == nil && !strings.HasSuffix(path, "-wal") && !strings.HasSuffix(path, "-shm"):
 			moved = append(moved, to)
 		case err != nil && !errors.Is(err, os.ErrNotExist):
-			return moved, serve.FolderFailure(c.data, fmt.Errorf("move what is there aside: %w", err))
+			return moved, maps, serve.FolderFailure(c.data, fmt.Errorf("move what is there aside: %w", err))
 		}
 	}
 	if err := os.Rename(fresh, c.path()); err != nil {
-		return moved, serve.FolderFailure(c.data, err)
+		return moved, maps, serve.FolderFailure(c.data, err)
 	}
-	return moved, home.SyncDir(c.data)
+	return moved, maps, home.SyncDir(c.data)
 }
