@@ -136,8 +136,11 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To, Room: rooms(ctx, g, t, targets, access)})
 	p.Notes = append(p.Notes, p.Choice.Cautions()...)
 	var list []failover.Refusal
-	list = append(list, p.Choice.Refused...)
-	list = append(list, c.ready(g, t, p, c.closed(ctx, g, t, targets))...)
+	closed := c.closed(ctx, g, t, targets)
+	if closed == nil || closed.rival == "" { // else what stands against members is by a primary that is it no more
+		list = append(list, p.Choice.Refused...)
+	}
+	list = append(list, c.ready(g, t, p, closed)...)
 	if p.Choice.Winner != "" {
 		if c.planEvents(ctx, p, targets); a.To == "" {
 			list = append(list, schedulerOff(p)...)
