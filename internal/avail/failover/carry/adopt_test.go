@@ -1,11 +1,15 @@
 package carry
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -78,5 +82,50 @@ func TestSupplant(t *testing.T) {
 				t.Error("the others do not replicate as before")
 			}
 		})
+	}
+}
+
+// TestAlone: no way back, and no opening, lets the old primary take writes beside another member that somebody made the primary meanwhile.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	u := newTrio(t, "mariadb", group.Policy{Rejoin: true})
+	old, chosen, other := u.box.Nodes[0], u.box.Nodes[1], u.box.Nodes[2]
+	err := u.carrier().leased(t.Context(), "g", func(ctx context.Context, g *group.Group) error {
+		r, err := u.carrier().run(ctx, g)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		r.Holder = g.Lease.Holder
+		r.j = &keep.Journal{Journal: failover.Journal{Group: "g", Kind: failover.Switchover, Stage: failover.Draining, Epoch: g.Lease.Epoch, Old: old.Name, New: chosen.Name}}
+		if _, err := r.shut(ctx, old.Name, fence.Options{Limit: r.Limits.Stop}); err != nil {
+			return err
+		}
+		if r.g, err = u.room.Group(ctx, "g"); err != nil {
+			return err
+		}
+		u.sql(other, "STOP ALL SLAVES", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
+		for what, back := range map[string]func(context.Context) error{
+			"a switchover that is taken back": r.undo,
+			"a failover that is given up":     r.unfence,
+			"opening the primary": func(ctx context.Context) error {
+				return r.reopen(ctx, old.Name, lookAt(ctx, r.g, r.targets, r.Limits.Look))
+			},
+		} {
+			if err := back(ctx); err == nil || !strings.Contains(err.Error(), other.Name+" takes writes") {
+				t.Errorf("%s: %v", what, err)
+			}
+			if shut := u.sql(old, "SELECT @@read_only"); shut != "1" {
+				t.Fatalf("%s: %s takes writes beside %s", what, old.Name, other.Name)
+			}
+		}
+		u.sql(other, "SET GLOBAL read_only = 1")
+		if err := r.unfence(ctx); err != nil || !u.write(old, time.Minute) {
+			t.Errorf("with nobody beside it: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

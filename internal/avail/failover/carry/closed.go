@@ -200,6 +200,31 @@ func openable(g *group.Group, t *topology.Topology, closed *Closed) error {
 	return nil
 }
 
+// alone refuses to let a member take writes where another one does that replicates from nobody, as it is now: somebody made that one the primary meanwhile, or it did not answer when it was
+// looked at before. Who has time asks those that do not answer once more, for longer.
+func (r *run) alone(ctx context.Context, member string, patient bool) error {
+	without := []string{member}
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...)
+	for {
+		silent := false
+		for i := range t.Nodes {
+			switch n := &t.Nodes[i]; {
+			case n.Seen && n.Writes.Open() && len(n.Channels) == 0:
+				return fault.New(fault.Failed, "let one of the two take no writes: the one to which no clients write", fmt.Errorf("open %s: %w: %s takes writes", member, ErrRefused, n.Name))
+			case !n.Seen && n.Unseen != nil && n.Unseen.Kind != string(mysql.ClassRefused):
+				silent = true
+			default:
+				without = append(without, n.Name)
+			}
+		}
+		if !patient || !silent {
+			return nil
+		}
+		patient = false
+		t = lookAt(ctx, r.g, r.targets, r.Limits.Stop, without...)
+	}
+}
+
 // due are those of the chores that are done with a care.
 func due(list []chore, care Care, closed *Closed) (out []chore) {
 	for _, ch := range list {

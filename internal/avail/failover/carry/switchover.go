@@ -483,7 +483,7 @@ func (r *run) takeBack(ctx context.Context, why error) error {
 	return r.end(bctx, failover.Undone, problem(why)+"; "+r.j.Old+" is the primary as before")
 }
 
-// undo puts a switchover back that did not get as far as to be published: first the one that was chosen is shut, so that there are never two.
+// undo puts a switchover back that did not get as far as to be published: first the one that was chosen is shut, so that there are never two. Nor is there one more that takes writes.
 func (r *run) undo(ctx context.Context) error {
 	n, err := connect(ctx, r.j.New, r.targets[r.j.New], r.Limits.Stop)
 	if err == nil {
@@ -509,6 +509,9 @@ func (r *run) undo(ctx context.Context) error {
 		return err
 	}
 	r.g = g
+	if err := r.alone(ctx, r.j.Old, false); err != nil {
+		return err
+	}
 	if err := r.open(ctx, old); err != nil {
 		return err
 	}
