@@ -56,9 +56,9 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 	if f := s.seen; f != nil && f.Rival != "" {
 		add("failover.rival", f.Rival, fleet.SeverityCritical, f.Rival+" takes writes in "+g.Name+", and is not the primary by what Risso knows",
 			"somebody made it the primary, or is about to, without Risso, or the state of Risso is older than that; Risso changes nothing meanwhile",
-			"let all others replicate from "+f.Rival+", and it is taken for the primary; or let it take no writes")
+			f.RivalRemedy())
 	}
-	if f := s.seen; f != nil && f.Closed != nil && b.State == failover.Alive && !(opens && f.Closed.Opens) {
+	if f := s.seen; f != nil && f.Rival == "" && f.Closed != nil && b.State == failover.Alive && !(opens && f.Closed.Opens) {
 		add("failover.closed", f.Old, fleet.SeverityCritical, f.Closed.What, f.Closed.Why+"; Risso leaves it so", f.Closed.Remedy)
 	}
 	if f := s.seen; f != nil && f.Alive && f.Choice.Winner == "" {

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,40 @@ func stands(g *group.Group, last map[string]seen) string {
 		}
 	}
 	return b.String()
+}
+
+// supplanted is the member that takes writes instead of a primary which takes none, where all others that answer replicate from it: somebody made it the primary without Risso, or what Risso
+// knows is older than that. "": there is none. Only looks count since the primary is it: whom a controller replaced is told at once. It is pure.
+func supplanted(g *group.Group, primary string, named time.Time, last map[string]seen) string {
+	now := func(name string) (seen, bool) {
+		s, ok := last[name]
+		return s, ok && s.kind == "" && s.at.After(named)
+	}
+	if p, ok := now(primary); !ok || p.open || len(p.channels) > 0 {
+		return ""
+	}
+	for _, m := range g.Members {
+		s, ok := now(m.Name)
+		if !ok || m.Name == primary || m.Status == group.Faulty || !s.open || len(s.channels) > 0 {
+			continue
+		}
+		if !slices.ContainsFunc(g.Members, func(o group.Member) bool {
+			other, answers := now(o.Name)
+			return answers && o.Name != primary && o.Name != m.Name && o.Status != group.Faulty && !comesFrom(other, m.Address, s.uuid)
+		}) {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// comesFrom reports whether a member replicates from a server, and from it alone.
+func comesFrom(s seen, address, uuid string) bool {
+	if len(s.channels) != 1 {
+		return false
+	}
+	ch := s.channels[0].Status
+	return strings.EqualFold(ch.Source, address) || uuid != "" && strings.EqualFold(ch.SourceID, uuid)
 }
 
 // goOn brings a change that was cut off to its end, or takes it back; false: there was none.

@@ -7,6 +7,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/publish"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/read"
 	"github.com/rissodb/risso/internal/store/agree"
 )
@@ -42,6 +43,47 @@ func TestLookBefore(t *testing.T) {
 			last: map[string]seen{"a": {at: at, channels: make([]read.ReplicaChannel, 1)}}}
 		if v := w.viewOf(g, now); (v.Primary != nil) != want {
 			t.Errorf("a look %s after it became the primary: %+v", at.Sub(now), v)
+		}
+	}
+}
+
+// TestSupplanted: clients that write are not told a primary that takes no writes while another member takes them from which all others replicate.
+func TestSupplanted(t *testing.T) {
+	now := time.Now()
+	from := func(address string) []read.ReplicaChannel {
+		return []read.ReplicaChannel{{Status: fleet.Channel{Source: address}}}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(g *group.Group, last map[string]seen)
+		told   bool
+	}{
+		{"all others follow it", func(*group.Group, map[string]seen) {}, false},
+		{"nobody else answers", func(_ *group.Group, last map[string]seen) { last["c"] = seen{at: now, kind: "timeout"} }, false},
+		{"one that is out follows nobody", func(g *group.Group, last map[string]seen) {
+			g.Members[2].Status, last["c"] = group.Faulty, seen{at: now}
+		}, false},
+		{"the primary takes writes", func(_ *group.Group, last map[string]seen) { last["a"] = seen{at: now, open: true} }, true},
+		{"it takes none", func(_ *group.Group, last map[string]seen) { last["b"] = seen{at: now} }, true},
+		{"it replicates", func(_ *group.Group, last map[string]seen) {
+			last["b"] = seen{at: now, open: true, channels: from("db1:3306")}
+		}, true},
+		{"another one follows the primary", func(_ *group.Group, last map[string]seen) {
+			last["c"] = seen{at: now, channels: from("db1:3306")}
+		}, true},
+		{"it is out", func(g *group.Group, _ map[string]seen) { g.Members[1].Status = group.Faulty }, true},
+		{"it took writes before the primary was it", func(_ *group.Group, last map[string]seen) {
+			last["b"] = seen{at: now.Add(-time.Hour), open: true}
+		}, true},
+		{"nobody looks after the group", func(g *group.Group, _ map[string]seen) { g.Active = false }, true},
+	} {
+		g := &group.Group{Name: "g", Active: true, Epoch: 3, Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary},
+			{Name: "b", Address: "db2:3306", Status: group.Secondary}, {Name: "c", Address: "db3:3306", Status: group.Secondary}}}
+		last := map[string]seen{"a": {at: now}, "b": {at: now, open: true, uuid: "2"}, "c": {at: now, channels: from("db2:3306")}}
+		c.change(g, last)
+		w := &watcher{d: &Desk{Options: Options{Lead: unheard{heard: now}}}, g: g, primary: "a", named: now.Add(-time.Minute), belief: failover.Belief{State: failover.Alive}, last: last}
+		if v := w.viewOf(g, now); (v.Primary != nil) != c.told {
+			t.Errorf("%s: %+v, want the primary told: %t", c.name, v, c.told)
 		}
 	}
 }

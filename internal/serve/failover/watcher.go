@@ -623,6 +623,8 @@ func (w *watcher) viewOf(g *group.Group, heard time.Time) group.View {
 			v.NoPrimary = "nothing listens at " + m.Name
 		case m.Status == group.Primary && m.Name == w.primary && ok && last.kind == "" && last.at.After(w.named) && !last.open && len(last.channels) > 0: // a look before is of a replica
 			v.NoPrimary = m.Name + " takes no writes, and replicates itself"
+		case m.Status == group.Primary && m.Name == w.primary && supplanted(g, m.Name, w.named, w.last) != "":
+			v.NoPrimary = fmt.Sprintf("%s takes no writes, and %s takes them, which is not the primary by what Risso knows", m.Name, supplanted(g, m.Name, w.named, w.last))
 		case m.Status == group.Primary && g.Moving && !w.sight.Over(g.Lease, time.Now()):
 			v.NoPrimary = m.Name + " hands over"
 		case m.Status == group.Primary:

@@ -33,6 +33,7 @@ type Closed struct {
 	// Opens says that whoever looks after the group may open it: it came up so, or Risso closed it. What somebody closed is left alone.
 	Opens bool
 	did   string // what is said when it was opened
+	rival string // the member that takes writes instead; "": there is none
 }
 
 // closed says why the primary of a group takes no writes; nil: it takes them, or does not answer.
@@ -47,6 +48,10 @@ func (c *Carrier) closed(ctx context.Context, g *group.Group, t *topology.Topolo
 		return nil
 	}
 	out := &Closed{Trouble: fleet.Trouble{What: m.Name + ", the primary of " + g.Name + ", takes no writes", Remedy: opens(g, m.Name)}}
+	if name, _ := rival(g, t, &t.Nodes[p]); name != "" { // to open this one would make two
+		out.rival, out.Why, out.Remedy = name, name+" takes writes instead of it", supplants(g, t, name)
+		return out
+	}
 	switch w := t.Nodes[p].Writes; {
 	case len(t.Nodes[p].Channels) > 0:
 		out.Why, out.Remedy = "it replicates itself from "+t.Nodes[p].Channels[0].Source, unchained(g, &t.Nodes[p])
@@ -180,12 +185,12 @@ func openable(g *group.Group, t *topology.Topology, closed *Closed) error {
 	switch primary := g.Members[i].Name; {
 	case p < 0 || !t.Nodes[p].Seen:
 		return no("risso failover --group "+g.Name, "%s does not answer", primary)
+	case closed != nil && closed.Remedy != opens(g, primary):
+		return no(closed.Remedy, "%s", closed.Why)
 	case len(t.Nodes[p].Channels) > 0:
 		return no(unchained(g, &t.Nodes[p]), "%s replicates itself from %s", primary, t.Nodes[p].Channels[0].Source)
 	case closed == nil:
 		return no("", "%s takes writes", primary)
-	case closed.Remedy != opens(g, primary):
-		return no(closed.Remedy, "%s", closed.Why)
 	}
 	for _, m := range g.Members {
 		if o := t.Find(m.Name); o >= 0 && o != p && t.Nodes[o].Seen && t.Nodes[o].Writes.Open() {
@@ -193,6 +198,31 @@ func openable(g *group.Group, t *topology.Topology, closed *Closed) error {
 		}
 	}
 	return nil
+}
+
+// alone refuses to let a member take writes where another one does that replicates from nobody, as it is now: somebody made that one the primary meanwhile, or it did not answer when it was
+// looked at before. Who has time asks those that do not answer once more, for longer.
+func (r *run) alone(ctx context.Context, member string, patient bool) error {
+	without := []string{member}
+	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...)
+	for {
+		silent := false
+		for i := range t.Nodes {
+			switch n := &t.Nodes[i]; {
+			case n.Seen && n.Writes.Open() && len(n.Channels) == 0:
+				return fault.New(fault.Failed, "let one of the two take no writes: the one to which no clients write", fmt.Errorf("open %s: %w: %s takes writes", member, ErrRefused, n.Name))
+			case !n.Seen && n.Unseen != nil && n.Unseen.Kind != string(mysql.ClassRefused):
+				silent = true
+			default:
+				without = append(without, n.Name)
+			}
+		}
+		if !patient || !silent {
+			return nil
+		}
+		patient = false
+		t = lookAt(ctx, r.g, r.targets, r.Limits.Stop, without...)
+	}
 }
 
 // due are those of the chores that are done with a care.

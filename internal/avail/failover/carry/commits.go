@@ -310,5 +310,8 @@ func (r *run) reopen(ctx context.Context, member string, t *topology.Topology) e
 			return err
 		}
 	}
+	if err := r.alone(ctx, member, true); err != nil {
+		return err
+	}
 	return r.open(ctx, n)
 }

@@ -305,6 +305,9 @@ func (r *run) unfence(ctx context.Context) error {
 		return err
 	}
 	defer n.close()
+	if err := r.alone(ctx, r.j.Old, false); err != nil {
+		return err
+	}
 	if err := fence.Back(ctx, n.c, was); err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func (f *Forecast) Unwell() error {
 	case deserted != nil:
 		return deserted
 	case f.Rival != "":
-		return fault.New(fault.Failed, "risso topology", fmt.Errorf("%s takes writes in %s, and is not the primary by what Risso knows", f.Rival, f.Group.Name))
+		return fault.New(fault.Failed, f.RivalRemedy(), fmt.Errorf("%s takes writes in %s, and is not the primary by what Risso knows", f.Rival, f.Group.Name))
 	case f.Closed != nil:
 		return fault.New(fault.Failed, f.Closed.Remedy, fmt.Errorf("%s: %s", f.Closed.What, f.Closed.Why))
 	case f.Choice.Winner == "":
@@ -237,6 +237,20 @@ func (f *Forecast) Unwell() error {
 		return fault.New(fault.Failed, worst.Remedy, fmt.Errorf("%s: %s: %s", f.Group.Name, worst.What, worst.Why))
 	}
 	return nil
+}
+
+// RivalRemedy is what there is to do about a rival.
+func (f *Forecast) RivalRemedy() string {
+	if f.Closed != nil && f.Closed.rival == f.Rival {
+		return f.Closed.Remedy
+	}
+	return "let one of the two take no writes; " + f.Rival + " is taken for the primary if that is " + f.Old + ", and all others replicate from " + f.Rival
+}
+
+// Supplanted reports whether a member is named that takes writes instead of the primary.
+func (f *Forecast) Supplanted(to string) bool {
+	i := f.Group.Find(to)
+	return to != "" && i >= 0 && f.Closed != nil && f.Closed.rival == f.Group.Members[i].Name
 }
 
 // CutOff says that a change is under way, or was cut off; "": there is none.

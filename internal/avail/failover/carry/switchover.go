@@ -137,8 +137,11 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To, Room: rooms(ctx, g, t, targets, access)})
 	p.Notes = append(p.Notes, p.Choice.Cautions()...)
 	var list []failover.Refusal
-	list = append(list, p.Choice.Refused...)
-	list = append(list, c.ready(g, t, p, c.closed(ctx, g, t, targets))...)
+	closed := c.closed(ctx, g, t, targets)
+	if closed == nil || closed.rival == "" { // else what stands against members is by a primary that is it no more
+		list = append(list, p.Choice.Refused...)
+	}
+	list = append(list, c.ready(g, t, p, closed)...)
 	if p.Choice.Winner != "" {
 		if c.planEvents(ctx, p, targets); a.To == "" {
 			list = append(list, schedulerOff(p)...)
@@ -490,7 +493,7 @@ func (r *run) takeBack(ctx context.Context, why error) error {
 	return r.end(bctx, failover.Undone, problem(why)+"; "+r.j.Old+" is the primary as before")
 }
 
-// undo puts a switchover back that did not get as far as to be published: first the one that was chosen is shut, so that there are never two.
+// undo puts a switchover back that did not get as far as to be published: first the one that was chosen is shut, so that there are never two. Nor is there one more that takes writes.
 func (r *run) undo(ctx context.Context) error {
 	n, err := connect(ctx, r.j.New, r.targets[r.j.New], r.Limits.Stop)
 	if err == nil {
@@ -516,6 +519,9 @@ func (r *run) undo(ctx context.Context) error {
 		return err
 	}
 	r.g = g
+	if err := r.alone(ctx, r.j.Old, false); err != nil {
+		return err
+	}
 	if err := r.open(ctx, old); err != nil {
 		return err
 	}

@@ -263,7 +263,11 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		}
 		return fmt.Sprintf("%s took writes, and is not the primary of %s: %s", ch.member, r.g.Name, res.Words()), nil
 	case "adopt":
-		return r.adopt(ctx, ch.member, now)
+		old := r.g.Members[r.g.Primary()].Name
+		if err := r.adopt(ctx, ch.member, nil, now); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", ch.member, r.g.Name, old), nil
 	case "open":
 		if err := r.reopen(ctx, ch.member, ch.all); err != nil {
 			return "", err
@@ -392,24 +396,6 @@ func (r *run) change(ctx context.Context, f func(g *group.Group)) error {
 		r.g = g
 	}
 	return err
-}
-
-// adopt takes a member for the primary that somebody made it without Risso.
-func (r *run) adopt(ctx context.Context, member string, now time.Time) (string, error) {
-	old := r.g.Members[r.g.Primary()].Name
-	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
-		if g.Lease.Holder != r.Holder {
-			return ErrLost
-		}
-		return g.Promoted(member, group.Secondary, "", g.Lease.Epoch, now)
-	})
-	if err != nil {
-		return "", err
-	}
-	if r.g = g; r.Published != nil {
-		r.Published(g)
-	}
-	return fmt.Sprintf("%s is the primary of %s, and not by Risso: it takes writes, and all members that answer, also %s, replicate from it", member, r.g.Name, old), nil
 }
 
 // keepOut makes a member FAULTY.

@@ -47,21 +47,25 @@ func (c *command) agreed(ctx context.Context, r *keep.Room, name string, yes boo
 
 func newPromote(s screen.Streams) *cobra.Command {
 	c := &command{}
-	yes := false
+	yes, accept := false, false
 	cmd := &cobra.Command{Use: "promote GROUP [MEMBER]", Short: "Make a member the primary: by a switchover, or by a failover if the primary does not answer", Args: cobra.RangeArgs(1, 2),
 		Long: `Does what risso switchover does, or, where the group has no primary that answers, what risso failover does.
 The primary itself is opened, if it takes no writes: after a restart, or as somebody made it read-only.
+A member that takes writes while the primary takes none, as it was made the primary without Risso or the
+state of Risso is older than that, is taken for the primary, and nothing is changed on servers. If others
+have transactions that it has not, --accept-loss is needed: they stay out, FAULTY.
 
 ` + fault.Help,
 		Example: "  risso group promote shop db2 --dry-run\n  risso group promote shop db2 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a := carry.Asked{Group: args[0]}
+			a := carry.Asked{Group: args[0], AcceptLoss: accept}
 			if len(args) == 2 {
 				a.To = args[1]
 			}
 			return c.With(cmd.Context(), func(r *keep.Room) error { return c.promote(cmd.Context(), r, a, yes) })
 		}}
 	c.hooks.Bind(cmd.Flags())
+	cmd.Flags().BoolVar(&accept, "accept-loss", false, "do it though transactions are known to be lost")
 	return c.asked(cmd, s, &yes)
 }
 
@@ -78,6 +82,9 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 	}
 	if i := f.Group.Find(a.To); a.To != "" && i >= 0 && f.Group.Members[i].Name == f.Old && f.Closed != nil {
 		return c.open(ctx, r, f, yes)
+	}
+	if f.Supplanted(a.To) {
+		return c.supplant(ctx, r, f, a, yes)
 	}
 	a.By, a.Known, a.Because = r.Who, f.Known, f.Because
 	do, how, plan, to, more := cr.Switchover, "switchover", f.Plan, f.Choice.Winner, []string(nil)
@@ -129,6 +136,27 @@ func (c *command) open(ctx context.Context, r *keep.Room, f *carry.Forecast, yes
 		fmt.Fprintln(c.Out, oneline.Of(words))
 	}
 	return c.shown(ctx, r, f.Group.Name)
+}
+
+// supplant takes a member for the primary that takes writes instead of it.
+func (c *command) supplant(ctx context.Context, r *keep.Room, f *carry.Forecast, a carry.Asked, yes bool) error {
+	a.To = f.Rival
+	plan, err := c.carrier(r).PlanSupplant(ctx, a)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s takes writes in %s, and not %s: it is taken for the primary; nothing is changed on servers", a.To, a.Group, f.Old)
+	if ok, err := c.agreed(ctx, r, a.Group, yes, plan, what); err != nil || !ok {
+		return err
+	}
+	words, err := c.carrier(r).Supplant(ctx, a)
+	if err := c.Did(ctx, a.Group, "taking "+a.To+" for the primary of group "+a.Group, err); err != nil {
+		return err
+	}
+	if c.output != "json" {
+		fmt.Fprintln(c.Out, oneline.Of(words))
+	}
+	return c.shown(ctx, r, a.Group)
 }
 
 func orNone(name string) string {
