@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/await"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -138,4 +139,72 @@ func (u *trio) refused(n *sandbox.Node) {
 	}
 	u.secret(did, a.Replication.Password)
 	u.complete()
+}
+
+// TestPrepareWhileDown: what is named for commits that hang works while a member is down: one that the primary refuses gets the account of the group. Where nobody is left, who has to be
+// started is named.
+func TestPrepareWhileDown(t *testing.T) {
+	for _, spec := range []string{"mysql-9.7", "mariadb"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			u := newTrio(t, spec, group.Policy{SemiSync: true})
+			g, p := u.primary()
+			down, bad := u.box.Nodes[1], u.box.Nodes[2]
+			u.sql(p, "CREATE USER repl@'%' IDENTIFIED BY 'first-0'", "GRANT REPLICATION SLAVE ON *.* TO repl@'%'")
+			u.replicatesAs("repl", "first-0")
+			u.logsIn(bad, "repl", "wrong")
+			if err := down.Kill(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			<-down.Ended()
+			await.Until(t, func() bool { ch := u.channel(bad); return mysql.LoginRefused(ch.Status, ch.Tries) }, "%s to be refused", bad.Name)
+			hangs := func() string {
+				top, err := u.carrier().Look(t.Context(), g)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list := lacks(g, top)
+				if len(list) == 0 {
+					return ""
+				}
+				return list[0].Words()
+			}
+			await.Until(t, func() bool { return hangs() != "" }, "commits to hang")
+			if words := hangs(); !strings.Contains(words, bad.Name+" is not let in by the primary (") || !strings.HasSuffix(words, "(risso group prepare g)") {
+				t.Errorf("they hang: %s", words)
+			}
+			prepared, err := u.carrier().Prepare(t.Context(), "g", t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer prepared.Close()
+			words := strings.Join(append(prepared.Plan.Words(), prepared.Notes...), "\n")
+			if !strings.Contains(words, "_PASSWORD = '…'") || strings.Contains(words, "first-0") || !strings.Contains(words, down.Name+" does not answer") {
+				t.Errorf("the plan:\n%s", words)
+			}
+			for _, step := range prepared.Plan {
+				if err := step.Do(t.Context()); err != nil {
+					t.Fatalf("%s: %v", step.What, err)
+				}
+			}
+			if u.receives(bad); !u.write(p, 20*time.Second) {
+				t.Errorf("commits hang still: %s", hangs())
+			}
+			if err := bad.Kill(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			<-bad.Ended()
+			start := "start " + down.Name + ", " + bad.Name
+			await.Until(t, func() bool { return strings.HasSuffix(hangs(), "("+start+")") }, "those that are down to be named")
+			prepared, err = u.carrier().Prepare(t.Context(), "g", t.TempDir())
+			if err == nil {
+				defer prepared.Close()
+				if notes := strings.Join(prepared.Notes, "\n"); !strings.Contains(notes, start) {
+					t.Errorf("nobody is left: %s", notes)
+				}
+			} else if fleet.RemedyOf(err) != start {
+				t.Errorf("nobody is left: %v (%s)", err, fleet.RemedyOf(err))
+			}
+		})
+	}
 }
