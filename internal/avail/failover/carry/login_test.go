@@ -173,6 +173,9 @@ func TestPrepareWhileDown(t *testing.T) {
 			if words := hangs(); !strings.Contains(words, bad.Name+" is not let in by the primary (") || !strings.HasSuffix(words, "(risso group prepare g)") {
 				t.Errorf("they hang: %s", words)
 			}
+			if _, seen, err := u.carrier().Tend(t.Context(), "g", Looks); err != nil || seen.Choice.Deaf == nil || seen.Choice.Deaf.Remedy != "risso group prepare g" {
+				t.Errorf("nobody receives: %+v, %v", seen, err)
+			}
 			prepared, err := u.carrier().Prepare(t.Context(), "g", t.TempDir())
 			if err != nil {
 				t.Fatal(err)
