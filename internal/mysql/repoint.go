@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // This file has the statements that point replicas at another source, and what servers can follow.
@@ -63,16 +64,26 @@ func (s Server) sourceWord() string {
 	return "MASTER"
 }
 
-// Pointing is what of a replication channel is changed; account, TLS and all else stay as they are.
+// Pointing is what of a replication channel is changed; TLS and all else stay as they are. With a password its statement belongs into no message: Shown is for those.
 type Pointing struct {
-	Host  string // of another source, with Port; "": it stays
-	Port  int
-	Log   string // from where in its binary log, with Pos; "": by GTID
-	Pos   int64
-	Delay *int          // seconds; nil: it stays
-	Beat  time.Duration // how often the source says that it lives while it has nothing to send; 0: half of net_timeout, which the server sets whatever else of the source is changed
+	Host     string // of another source, with Port; "": it stays
+	Port     int
+	User     string // as whom it logs in, with Password; "": as it does now
+	Password string
+	Log      string // from where in its binary log, with Pos; "": by GTID
+	Pos      int64
+	Delay    *int          // seconds; nil: it stays
+	Beat     time.Duration // how often the source says that it lives while it has nothing to send; 0: half of net_timeout, which the server sets whatever else of the source is changed
 	// Lasting lets it try to connect each second, for a day: by default a MySQL 9.7 gives up after ten tries, and its receiver stands then until somebody starts it.
 	Lasting bool
+}
+
+// Shown is a pointing without its password.
+func (p Pointing) Shown() Pointing {
+	if p.Password != "" {
+		p.Password = "…"
+	}
+	return p
 }
 
 // lasting are those settings.
@@ -94,6 +105,16 @@ func GaveUp(ch fleet.Channel, tries int) bool {
 	return m != nil && m[1] == strconv.Itoa(tries) && ch.IORunning == "No"
 }
 
+// LoginRefused reports whether the receiver of a channel cannot log in at its source, as another account, or another password, might. It tries on, or gave up, as tries tells:
+// one that somebody stopped is none.
+func LoginRefused(ch fleet.Channel, tries int) bool {
+	switch ch.IO.Number {
+	case errno.AccessDenied, errno.NeedsSecureLogin, errno.AccountLocked, errno.AccountLockedMariaDB, errno.MustChangePasswordLogin:
+		return ch.IORunning != "Yes" && (ch.IORunning != "No" || GaveUp(ch, tries))
+	}
+	return false
+}
+
 // Point is the statement that changes a channel, whose threads stand still. Sources: MySQL manual, "CHANGE REPLICATION SOURCE TO Statement"; MariaDB documentation,
 // "CHANGE MASTER TO".
 func (s Server) Point(channel string, p Pointing) string {
@@ -101,6 +122,12 @@ func (s Server) Point(channel string, p Pointing) string {
 	var set []string
 	if p.Host != "" {
 		set = append(set, word+"_HOST = "+Literal(p.Host), word+"_PORT = "+strconv.Itoa(p.Port))
+	}
+	if p.User != "" {
+		set = append(set, word+"_USER = "+Literal(p.User), word+"_PASSWORD = "+Literal(p.Password))
+		if s.atLeast(80004) { // without TLS the source's key is needed once, to log in with a password that the source has not seen yet
+			set = append(set, "GET_"+word+"_PUBLIC_KEY = 1")
+		}
 	}
 	if p.Log != "" {
 		set = append(set, word+"_LOG_FILE = "+Literal(p.Log), word+"_LOG_POS = "+strconv.FormatInt(p.Pos, 10))

@@ -39,8 +39,8 @@ func (ch *chooser) receivers() (hear int, deaf []string, remedy string) {
 			continue
 		}
 		c.Notes = append(c.Notes, "it does not receive: "+why)
-		if deaf = append(deaf, c.Name+": "+why); remedy == "" && l.IORunning == "No" {
-			remedy = mysql.Of(n.Server).StartThread(l.Name, mysql.Receiver) + " on " + c.Name
+		if deaf = append(deaf, c.Name+": "+why); remedy == "" {
+			remedy = ch.hears(n, l)
 		}
 	}
 	return hear, deaf, remedy
@@ -107,10 +107,21 @@ func (ch *chooser) mute(name string) (why string, gone bool, remedy string) {
 	if !ch.fromPrimary(l) {
 		return "it replicates from " + l.Source, false, ""
 	}
-	if why = Deaf(l.Channel); why != "" && l.IORunning == "No" {
-		remedy = mysql.Of(n.Server).StartThread(l.Name, mysql.Receiver) + " on " + name
+	if why = Deaf(l.Channel); why != "" {
+		remedy = ch.hears(n, l)
 	}
 	return why, false, remedy
+}
+
+// hears is what lets a member receive again; "": it is not known.
+func (ch *chooser) hears(n *topology.Node, l *topology.Channel) string {
+	switch {
+	case mysql.LoginRefused(l.Channel, l.Tries): // it gets the account that Risso knows
+		return "risso group prepare " + ch.Group.Name
+	case l.IORunning == "No":
+		return mysql.Of(n.Server).StartThread(l.Name, mysql.Receiver) + " on " + n.Name
+	}
+	return ""
 }
 
 // fromPrimary reports whether a channel leads to the primary itself.

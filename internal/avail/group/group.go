@@ -63,6 +63,8 @@ type Member struct {
 	Replaced bool `json:"replaced,omitempty"`
 	// Unread is when the binary logs of one that was replaced could not be read last, which tell what only it has; zero: they were read, or nobody tried.
 	Unread time.Time `json:"logs_unread,omitzero"`
+	// Refused is when one that the primary does not let in was given the group's account last.
+	Refused time.Time `json:"login_refused,omitzero"`
 	// Unlogged says of one that was replaced that it took what is in no binary log: its GTIDs do not tell what only it has. It stays out until a person has looked.
 	Unlogged bool `json:"unlogged,omitempty"`
 	Back     bool `json:"back,omitempty"` // a SPARE one that was FAULTY, and becomes SECONDARY when it has caught up

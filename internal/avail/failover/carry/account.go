@@ -60,6 +60,64 @@ func checkAccount(ctx context.Context, g *group.Group, m group.Member, t mysql.T
 	return failover.NewRefusal("replication_account", remedy, "%s does not let in the account %s, by which others would replicate from it", m.Name, account.User), anywhere
 }
 
+// lets reports whether it is seen from here that the primary lets the group's account replicate.
+func lets(ctx context.Context, g *group.Group, primary string, targets map[string]mysql.Target, account keep.Account, patience time.Duration) bool {
+	i := g.Find(primary)
+	if i < 0 || account.User == "" {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	c, err := mysql.Connect(ctx, targets[primary].WithAddress(g.Members[i].Address).WithAccount(account.User, account.Password), nil)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	rights, err := c.Rights(ctx)
+	return err == nil && rights.Have("", "", "REPLICATION SLAVE")
+}
+
+// letsPatience is how long a member that is to follow waits at most until it is known that its password still is the right one.
+const letsPatience = time.Second
+
+// known reports whether a channel gets the group's account when it is pointed at the primary: the source refused the one that it has; or it is the same, whose password may
+// have been changed since, and lets this process in. Another account that works stays: the group's may be let in from here only.
+func (r *run) known(ctx context.Context, ch *read.ReplicaChannel) bool {
+	a := r.access.Replication
+	switch {
+	case a.User == "":
+		return false
+	case mysql.LoginRefused(ch.Status, ch.Tries):
+		return true
+	}
+	return ch.User == a.User && lets(ctx, r.g, r.j.New, r.targets, a, letsPatience)
+}
+
+// rechannel points a channel that replicates by GTID, and whose receiver stands, at a server; with says that it logs in by the group's account from then on.
+func (r *run) rechannel(ctx context.Context, n *node, channel string, p mysql.Pointing, with bool) error {
+	if with {
+		p.User, p.Password = r.access.Replication.User, r.access.Replication.Password
+	}
+	return r.doShown(ctx, n, n.c.Server.Point(channel, p), n.c.Server.Point(channel, p.Shown()))
+}
+
+// logIn lets a member that was pointed at the primary with the account that it had, and is refused there, log in by the group's.
+func (r *run) logIn(ctx context.Context, n *node, p mysql.Pointing) error {
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil || len(list) != 1 {
+		return err
+	}
+	r.words(n.name, "the primary does not let in the account by which it replicated (%s): it gets that of the group", list[0].Status.IO.Words())
+	stop, start := n.c.Server.AroundPointing("")
+	if err := r.do(ctx, n, stop); err != nil {
+		return err
+	}
+	if err := r.rechannel(ctx, n, list[0].Name, p, true); err != nil {
+		return err
+	}
+	return r.do(ctx, n, start)
+}
+
 // onlyChannel is the channel by which a member replicates; nil: it does not, or by several.
 func onlyChannel(ctx context.Context, c *mysql.Conn) (*read.ReplicaChannel, error) {
 	list, err := read.OuterChannels(ctx, c)

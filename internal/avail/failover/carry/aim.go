@@ -71,7 +71,7 @@ func (r *run) aim(ctx context.Context, n *node, address string) error {
 			return err
 		}
 		if list[0].GTID && list[0].User != "" {
-			return r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}))
+			return r.rechannel(ctx, n, list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}, r.known(ctx, &list[0]))
 		}
 	}
 	f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}

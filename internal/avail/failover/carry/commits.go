@@ -47,7 +47,7 @@ func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
 		return nil
 	}
 	n := &t.Nodes[p]
-	s, prepare := &n.SemiSync, "risso group prepare "+g.Name
+	s, prepare := &n.SemiSync, prepares(g)
 	if !g.Policy.SemiSync {
 		prepare = "risso semisync status --dsn says what to do"
 	}
@@ -58,7 +58,11 @@ func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
 	hang := "commits of " + n.Name + " hang"
 	switch {
 	case s.SourceActive && s.Replicas < need && s.WaitNobody:
-		add(true, prepare, hang, "%s, and %d needed%s", digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"), need, silentMembers(g, t, n))
+		remedy := prepare
+		if g.Policy.SemiSync {
+			remedy = acknowledging(g, t, n)
+		}
+		add(true, remedy, hang, "%s, and %d needed%s", digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"), need, silentMembers(g, t, n))
 	case s.SourceActive && s.WaitSessions > 0 && s.Waited >= missed:
 		add(true, prepare, hang, "one waits for %s for an acknowledgement, though %s: of what replicas received before they acknowledged none comes", digits.Span(s.Waited), digits.Plural(s.Replicas, "replica acknowledges", "replicas acknowledge"))
 	}
@@ -92,6 +96,39 @@ func lacks(g *group.Group, t *topology.Topology) (list []Lack) {
 	return list
 }
 
+// prepares is the command that makes a group ready.
+func prepares(g *group.Group) string { return "risso group prepare " + g.Name }
+
+// acknowledging is what lets enough members acknowledge: that they are prepared, if enough answer; else those that do not have to be started.
+func acknowledging(g *group.Group, t *topology.Topology, primary *topology.Node) string {
+	need, answer := max(1, primary.SemiSync.WaitFor), 0
+	var down []string
+	for _, m := range g.Members {
+		i := t.Find(m.Name)
+		switch {
+		case m.Name == primary.Name:
+		case i < 0 || !t.Nodes[i].Seen:
+			down = append(down, m.Name)
+		case m.Status != group.Faulty:
+			answer++
+		}
+	}
+	side, ok := sideOf(mysql.Of(primary.Server), primary.SemiSync.SourceSetting)
+	switch {
+	case answer >= need:
+		return prepares(g)
+	case answer > 0 && ok && side.Count != "":
+		fewer := fmt.Sprintf("let commits wait for %d: SET GLOBAL %s = %d on %s", answer, side.Prefix+"_"+side.Count, answer, primary.Name)
+		if len(down) > 0 {
+			return "start " + strings.Join(down, ", ") + ", or " + fewer
+		}
+		return fewer
+	case len(down) > 0:
+		return "start " + strings.Join(down, ", ")
+	}
+	return "risso group show " + g.Name
+}
+
 // silentMembers says of which members it is known why they do not acknowledge.
 func silentMembers(g *group.Group, t *topology.Topology, primary *topology.Node) string {
 	var words []string
@@ -109,6 +146,8 @@ func silentMembers(g *group.Group, t *topology.Topology, primary *topology.Node)
 			words = append(words, m.Name+" has no semi-sync")
 		case !n.SemiSync.ReplicaEnabled:
 			words = append(words, n.SemiSync.ReplicaSetting+" is OFF on "+m.Name)
+		case len(n.Channels) == 1 && mysql.LoginRefused(n.Channels[0].Channel, n.Channels[0].Tries):
+			words = append(words, m.Name+" is not let in by the primary ("+n.Channels[0].IO.Words()+")")
 		case len(n.Channels) != 1 || !n.Channels[0].Receiving():
 			words = append(words, m.Name+" does not receive")
 		case !n.SemiSync.ReplicaActive:

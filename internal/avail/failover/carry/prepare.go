@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/semisync/turn"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/change"
@@ -69,29 +70,43 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	targets, _, err := c.targets(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	t := lookAt(ctx, g, targets, c.Limits.Look)
-	for i := range t.Nodes {
-		if n := &t.Nodes[i]; !n.Seen {
-			return nil, fault.New(fault.Failed, "", fmt.Errorf("prepare %s: %w: %s does not answer: %s", name, ErrRefused, n.Name, n.Unseen.Text))
+	if i := g.Primary(); i >= 0 {
+		if n := &t.Nodes[t.Find(g.Members[i].Name)]; !n.Seen {
+			return nil, fault.New(fault.Failed, "risso failover --group "+name, fmt.Errorf("prepare %s: %w: %s, the primary, does not answer: %s", name, ErrRefused, n.Name, n.Unseen.Text))
 		}
 	}
-	p, cut := &Prepared{}, ""
+	p, cut, once := &Prepared{}, "", ": risso group prepare "+name+" once more does"
 	for _, m := range g.Members {
-		i := t.Find(m.Name)
-		if ch := t.Nodes[i].Channels; m.Pointing && len(ch) == 1 && !ch[0].Receiving() {
-			cut = m.Name
+		n := &t.Nodes[t.Find(m.Name)]
+		if !n.Seen {
+			p.Notes = append(p.Notes, m.Name+" does not answer ("+n.Unseen.Text+"), and is left as it is; when it does, risso group prepare "+name+" once more looks at it")
+			continue
 		}
-		if err := c.prepareMember(ctx, p, g, m, targets, &t.Nodes[i]); err != nil {
+		refused := len(n.Channels) == 1 && m.Status != group.Faulty && mysql.LoginRefused(n.Channels[0].Channel, n.Channels[0].Tries)
+		given := keep.Account{}
+		if i := g.Primary(); refused && i >= 0 && followsNode(n, g.Members[i].Address, &t.Nodes[t.Find(g.Members[i].Name)]) && lets(ctx, g, g.Members[i].Name, targets, access.Replication, c.Limits.Look) {
+			given = access.Replication
+		}
+		switch ch := n.Channels; {
+		case m.Pointing && len(ch) == 1 && !ch[0].Receiving():
+			cut = "the receiver of " + m.Name + " stands, as a change of it was cut off, and is started"
+		case given.User != "":
+			cut = "the primary does not let " + m.Name + " in, which gets the account of the group"
+		case refused:
+			p.Notes = append(p.Notes, "the primary does not let "+m.Name+" in, nor, as seen from here, the account of the group: "+setsAccess(name))
+		}
+		if err := c.prepareMember(ctx, p, g, m, targets, n, given); err != nil {
 			p.Close()
 			return nil, err
 		}
 	}
 	if g.Policy.SemiSync && cut != "" {
-		p.Notes = append(p.Notes, "the receiver of "+cut+" stands, as a change of it was cut off, and is started; whether commits wait for replicas is not looked at before that: risso group prepare "+name+" once more does")
+		p.Notes = append(p.Notes, cut+"; whether commits wait for replicas is not looked at before that"+once)
 	} else if g.Policy.SemiSync {
 		if err := c.prepareSemiSync(ctx, p, g, targets, t, dir); err != nil {
 			p.Close()
@@ -101,8 +116,9 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 	return p, nil
 }
 
-// prepareMember plans what one member of a group needs.
-func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, g *group.Group, m group.Member, targets map[string]mysql.Target, n *topology.Node) error {
+// prepareMember plans what one member of a group needs, also by which account it is to log in; without a name: as it does.
+func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, g *group.Group, m group.Member, targets map[string]mysql.Target, n *topology.Node, given keep.Account) error {
+	secret := map[string]string{} // statements that are shown in other words, as they have a password in them
 	exec := func(ctx context.Context, list ...string) error {
 		at, err := connect(ctx, m.Name, targets[m.Name], c.Limits.Drain)
 		if err != nil {
@@ -110,7 +126,7 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, g *group.Group
 		}
 		defer at.close()
 		for _, what := range list {
-			if err := at.c.Exec(ctx, what); err != nil {
+			if err := at.c.QuietQuery(ctx, cmp.Or(secret[what], what), nil); err != nil {
 				return fmt.Errorf("%s on %s: %w", what, m.Name, err)
 			}
 		}
@@ -130,7 +146,7 @@ func (c *Carrier) prepareMember(ctx context.Context, p *Prepared, g *group.Group
 	} else if !may {
 		p.Notes = append(p.Notes, "how "+m.Name+" receives is left as it is: it has received what it has not applied, would throw that away if it were stopped, and its source's logs do not go back so far; "+
 			"risso group prepare "+g.Name+" once more, when it has applied it, looks at that")
-	} else if err := prepareReceiver(ctx, p, m, nc, n, statement); err != nil {
+	} else if err := prepareReceiver(ctx, p, m, nc, n, given, secret, statement); err != nil {
 		return err
 	}
 	c.atOnce(p.Plan[receiver:], g.Name, m.Name, exec)
@@ -205,7 +221,7 @@ func (c *Carrier) mayPause(ctx context.Context, g *group.Group, targets map[stri
 }
 
 // prepareReceiver plans that a member hears from its source often, and that it can be stopped at once when it hears nothing any more.
-func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node, n *topology.Node, statement func(what, why string)) error {
+func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node, n *topology.Node, given keep.Account, secret map[string]string, statement func(what, why string)) error {
 	s := nc.c.Server
 	ch, err := onlyChannel(ctx, nc.c)
 	if err != nil {
@@ -219,14 +235,21 @@ func prepareReceiver(ctx context.Context, p *Prepared, m group.Member, nc *node,
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", s.Silence(), m.Name, err)
 	}
-	whys, short := receiverNeeds(ch), time.Duration(seconds)*time.Second < shortSilence
+	whys := receiverNeeds(ch)
+	if given.User != "" {
+		whys = append(whys, "the primary refuses the account by which it replicates: "+n.Channels[0].IO.Words())
+	}
+	short := time.Duration(seconds)*time.Second < shortSilence
 	stop, start := "", ""
 	if len(n.Channels) > 0 && (len(whys) > 0 || short || m.Pointing) {
 		stop, start = s.AroundPointing(n.Channels[0].Name)
 		statement(stop, "")
 	}
 	if len(whys) > 0 {
-		statement(s.Point(n.Channels[0].Name, mysql.Pointing{Beat: heartbeat, Lasting: true}), strings.Join(whys, "; "))
+		to := mysql.Pointing{User: given.User, Password: given.Password, Beat: heartbeat, Lasting: true}
+		shown := s.Point(n.Channels[0].Name, to.Shown())
+		secret[shown] = s.Point(n.Channels[0].Name, to)
+		statement(shown, strings.Join(whys, "; "))
 	}
 	if short {
 		value := strconv.Itoa(int(silenceTime.Seconds()))
@@ -269,11 +292,35 @@ func (c *Carrier) prepareSemiSync(ctx context.Context, p *Prepared, g *group.Gro
 	if i < 0 {
 		return fmt.Errorf("prepare %s: %w: it has no primary", g.Name, ErrRefused)
 	}
-	o := turn.Options{Primary: targets[g.Members[i].Name], State: dir, Moves: true}
+	primary := &t.Nodes[t.Find(g.Members[i].Name)]
+	o := turn.Options{Primary: targets[primary.Name], State: dir, Moves: true}
 	for _, m := range g.Members {
-		if m.Status == group.Secondary || m.Status == group.Spare {
+		switch n := &t.Nodes[t.Find(m.Name)]; {
+		case m.Status != group.Secondary && m.Status != group.Spare || !n.Seen:
+		case !followsNode(n, g.Members[i].Address, primary) || !n.Channels[0].Receiving():
+			p.Notes = append(p.Notes, m.Name+" does not receive from the primary, and is left out of what is done so that commits wait: risso lag says why it does not")
+		default:
 			o.Replicas = append(o.Replicas, targets[m.Name])
 		}
+	}
+	if need := max(1, primary.SemiSync.WaitFor); len(o.Replicas) < need {
+		words := fmt.Sprintf("%s from %s, and %d needed", digits.Plural(len(o.Replicas), "member receives", "members receive"), primary.Name, need)
+		words += silentMembers(g, t, primary)
+		remedy := acknowledging(g, t, primary)
+		switch {
+		case remedy != prepares(g):
+		case slices.ContainsFunc(t.Nodes, func(n topology.Node) bool {
+			return len(n.Channels) == 1 && mysql.LoginRefused(n.Channels[0].Channel, n.Channels[0].Tries)
+		}):
+			remedy = setsAccess(g.Name)
+		default:
+			remedy = "risso lag says why they do not"
+		}
+		if len(p.Plan) == 0 {
+			return fault.New(fault.Failed, remedy, fmt.Errorf("prepare %s: %w: %s", g.Name, ErrRefused, words))
+		}
+		p.Notes = append(p.Notes, "that commits wait for replicas is not seen to: "+words+" ("+remedy+")")
+		return nil
 	}
 	sg, err := turn.Look(ctx, o)
 	if err != nil {

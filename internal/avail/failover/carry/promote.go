@@ -181,7 +181,8 @@ func (r *run) point(ctx context.Context, name string) error {
 	return r.follow(ctx, n, to.Address)
 }
 
-// follow lets a member follow a server. One that replicates keeps its account and its TLS settings.
+// follow lets a member follow a server. One that replicates keeps its TLS settings, and its account, whose password it gets anew where it is known; where that is refused, it gets
+// the account of the group.
 func (r *run) follow(ctx context.Context, n *node, address string) error {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -203,7 +204,8 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	if err != nil {
 		return fmt.Errorf("ask %s what it replicates: %w", n.name, err)
 	}
-	if len(list) == 1 && list[0].Status.Source == address && list[0].GTID && list[0].SQLRunning && list[0].Status.IORunning != "No" {
+	refused := len(list) == 1 && mysql.LoginRefused(list[0].Status, list[0].Tries)
+	if len(list) == 1 && list[0].Status.Source == address && list[0].GTID && list[0].SQLRunning && list[0].Status.IORunning != "No" && !refused {
 		return nil // it was done before
 	}
 	if len(list) > 0 {
@@ -215,8 +217,10 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 			return err
 		}
 	}
+	p, with := mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}, true
 	if len(list) == 1 && list[0].GTID && list[0].User != "" {
-		err = r.do(ctx, n, s.Point(list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}))
+		with = r.known(ctx, &list[0])
+		err = r.rechannel(ctx, n, list[0].Name, p, with)
 	} else {
 		f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}
 		shown := f
@@ -232,8 +236,20 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	if err := r.do(ctx, n, s.StartReplica("")); err != nil {
 		return err
 	}
-	return r.receives(ctx, n)
+	if with || r.access.Replication.User == "" {
+		return r.receives(ctx, n)
+	}
+	err = r.receives(ctx, n)
+	if errors.Is(err, errLogin) {
+		if err = r.logIn(ctx, n, p); err == nil {
+			err = r.receives(ctx, n)
+		}
+	}
+	return err
 }
+
+// errLogin says that the source of a member does not let it in.
+var errLogin = errors.New("it cannot log in")
 
 // heartbeat is how often a primary that has nothing to send says that it lives: what a failover waits for counts in it.
 const heartbeat = 500 * time.Millisecond
@@ -386,6 +402,9 @@ func setAside(g *group.Group, member string, e *keptError, now time.Time) {
 	g.Members[i].Errant, g.Members[i].Pointing = e.errant.String(), false
 }
 
+// staleFor is how long a channel that was started may still show that it was refused before.
+const staleFor = 200 * time.Millisecond
+
 // receives waits until a member receives from its source.
 func (r *run) receives(ctx context.Context, n *node) error {
 	at := time.Now()
@@ -400,6 +419,8 @@ func (r *run) receives(ctx context.Context, n *node) error {
 				return nil
 			case ch.Status.SQL.Text != "":
 				return fmt.Errorf("%w: %s does not apply: %s", ErrSurprise, n.name, ch.Status.SQL.Words())
+			case mysql.LoginRefused(ch.Status, ch.Tries) && time.Since(at) > staleFor:
+				return fmt.Errorf("%w: %s does not receive: %w: %s", ErrSurprise, n.name, errLogin, ch.Status.IO.Words())
 			case ch.Status.IO.Text != "" && time.Since(at) > time.Second:
 				return fmt.Errorf("%w: %s does not receive: %s", ErrSurprise, n.name, ch.Status.IO.Words())
 			}

@@ -14,13 +14,14 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/topology"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
 // chore is something that a group needs.
 type chore struct {
 	member  string
-	what    string // adopt, open, shut, quarantine, older, rejoin, follow, back, acknowledge, vouch, raise
+	what    string // adopt, open, shut, quarantine, older, rejoin, follow, login, receive, back, acknowledge, vouch, raise
 	errant  mysql.Errant
 	node    *topology.Node
 	primary *topology.Node     // of returns
@@ -213,6 +214,8 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node, now time
 		return nil
 	case !follows && len(n.Channels) <= 1, follows && m.Pointing:
 		return one("follow")
+	case follows && mysql.LoginRefused(n.Channels[0].Channel, n.Channels[0].Tries) && now.Sub(m.Refused) >= refusedAgain:
+		return one("login")
 	case follows && mysql.GaveUp(n.Channels[0].Channel, n.Channels[0].Tries):
 		return one("receive")
 	case m.Status == group.Spare && m.Back && follows && n.Channels[0].Receiving() && n.Channels[0].Applying() && n.Channels[0].Behind != nil && *n.Channels[0].Behind <= 1:
@@ -318,6 +321,8 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 			return text, err
 		}
 		return fmt.Sprintf("%s replicates from the primary of %s again", ch.member, r.g.Name), set(func(m *group.Member) { m.Pointing = false })
+	case "login":
+		return r.relogin(ctx, ch, now)
 	case "receive":
 		return r.goOnReceiving(ctx, ch)
 	case "back":
@@ -371,6 +376,34 @@ func (r *run) goOnReceiving(ctx context.Context, ch chore) (string, error) {
 	}
 	return fmt.Sprintf("%s had given up to connect to the primary of %s, and receives from it again", ch.member, r.g.Name), r.receives(ctx, n)
 }
+
+// relogin points a member that the primary does not let in at it again, by the account of the group if that is let in. When that was tried is written down before: what does not
+// help is not tried all the time.
+func (r *run) relogin(ctx context.Context, ch chore, now time.Time) (string, error) {
+	if err := r.change(ctx, func(g *group.Group) {
+		if i := g.Find(ch.member); i >= 0 {
+			g.Members[i].Refused = now
+		}
+	}); err != nil {
+		return "", err
+	}
+	if !lets(ctx, r.g, r.j.New, r.targets, r.access.Replication, r.Limits.Look) {
+		why := "and so is that of the group, as seen from here"
+		return "", fleet.WithRemedy(fmt.Errorf("%w: the account by which it replicates is refused by %s, %s", ErrSurprise, r.j.New, why), setsAccess(r.g.Name))
+	}
+	if text, err := r.pointed(ctx, ch.member); text != "" || err != nil {
+		return text, err
+	}
+	return fmt.Sprintf("%s could not log in at the primary of %s (%s): it got the account of the group, and replicates again", ch.member, r.g.Name, ch.node.Channels[0].IO.Words()), nil
+}
+
+// setsAccess is the command that tells the account by which members of a group replicate.
+func setsAccess(group string) string {
+	return "risso group set-access " + group + " --replication-user NAME --replication-password-file FILE"
+}
+
+// refusedAgain is after how long a member that the primary does not let in is pointed at it once more.
+const refusedAgain = 30 * time.Second
 
 // pointed points a member at the primary. text is that it stays out, as it has what the primary has not.
 func (r *run) pointed(ctx context.Context, member string) (text string, err error) {

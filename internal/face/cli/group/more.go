@@ -191,7 +191,9 @@ func newPrepare(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "prepare GROUP", Short: "Make a group ready to be failed over", Args: cobra.ExactArgs(1),
 		Long: `Lets replicas hear from the primary twice a second, so that one that is frozen is noticed; lets no member
 take writes when it starts, as risso serve opens the primary; and, in a group created with --semi-sync,
-lets commits wait for a replica. What servers do not keep themselves is printed, for their option files.
+lets commits wait for a replica. A member that the primary does not let in gets the account of the group.
+One that does not answer is left as it is. What servers do not keep themselves is printed, for their option
+files.
 
 ` + fault.Help,
 		Example: "  risso group prepare shop --dry-run\n  risso group prepare shop --yes",

@@ -145,8 +145,10 @@ func newSetAccess(s screen.Streams) *cobra.Command {
 config file; those that are not named stay as they are. Each account is tried first, and has to lead to the
 address that the member has. Members replicate by the account of one of them, unless another one was
 given: that is changed with it. Nothing is changed on the servers: members that replicate already go on with
-the account that they have. A running risso serve takes the accounts for failovers at once, and for the rest
-of what it watches when it is started again.
+the account that they have, also after its password was changed, until they connect anew. One that Risso
+points at another primary gets the new password then, and the new account where the old one is refused; one
+that its primary refuses gets it from risso serve --failover auto. A running risso serve takes
+the accounts for failovers at once, and for the rest of what it watches when it is started again.
 
 ` + fault.Help,
 		Example: "  risso group set-access shop --dsn 'db1=risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(db2:3306)/'\n  risso group set-access shop --replication-user repl --replication-password-file repl.password",
