@@ -331,6 +331,7 @@ func (r *Receipt) settled() bool {
 		return true
 	}
 	r.Verdict, r.Count = Lost, uint64(len(list))
+	r.Outage, r.Longer = 0, false // in between it took some
 	r.Words = fmt.Sprintf("%s lost: %s was started again and took writes, from %s to %s by its clock, before it was kept from them", digits.Counted(len(list), "transaction"), r.Old,
 		slices.MinFunc(list, time.Time.Compare).UTC().Format(time.DateTime), slices.MaxFunc(list, time.Time.Compare).UTC().Format(time.DateTime))
 	if older := len(c.Transactions) - len(list); older > 0 {

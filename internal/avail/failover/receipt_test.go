@@ -83,6 +83,12 @@ func TestOutageWords(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.r, got, c.says)
 		}
 	}
+	// The old primary came back in between, and took writes.
+	again := time.Date(2026, 11, 30, 14, 42, 8, 0, time.UTC)
+	back := Receipt{Old: "a", Verdict: PerhapsLost, Outage: 31 * time.Second, Again: again, Contents: &Contents{Transactions: []errant.Transaction{{Time: again.Add(time.Second)}}}}
+	if !back.settled() || back.Verdict != Lost || back.OutageWords() != "" {
+		t.Errorf("somebody took writes in between: got %+v, and %q; want Lost, and no words of an outage", back, back.OutageWords())
+	}
 }
 
 // TestCleared: a receipt is completed once by an old primary that has nothing of its own; what it may have forgotten itself is not taken for nothing.
