@@ -10,6 +10,7 @@ import (
 type ConfigAnswer struct {
 	File    string             `json:"file"`
 	Servers []configuredServer `json:"servers"`
+	Notes   []string           `json:"notes,omitempty"` // what would not work on this machine
 }
 
 // configuredServer is a server of the config file.

@@ -3,13 +3,16 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/oneline"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/watch/own"
 )
@@ -48,12 +51,12 @@ and rule files that it names, and says what is wrong and where. It contacts no s
 			if err != nil {
 				return fault.Usagef("%w", err)
 			}
-			list := []configuredServer{}
+			list, notes := []configuredServer{}, missingPrograms(set.Publish.Hooks)
 			for _, w := range set.Servers {
 				list = append(list, configuredServer{w.Instance.Name, w.Target.Address(), w.Protect != nil})
 			}
 			if output == "json" {
-				return render.JSON(s.Out, ConfigAnswer{args[0], list})
+				return render.JSON(s.Out, ConfigAnswer{args[0], list, notes})
 			}
 			for _, w := range list {
 				protected := ""
@@ -65,10 +68,26 @@ and rule files that it names, and says what is wrong and where. It contacts no s
 			if hostOnly {
 				fmt.Fprintln(s.Out, "it names no server: give --dsn or --host-only to risso serve")
 			}
+			for _, n := range notes {
+				fmt.Fprintln(s.Out, n)
+			}
 			_, err = fmt.Fprintf(s.Out, "%s is right\n", args[0])
 			return err
 		},
 	}
 	flags.OutputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
+}
+
+// missingPrograms says which hooks would fail here, as there is no such program. The file may be meant for another machine: it is not wrong.
+func missingPrograms(hooks []publish.Hook) (notes []string) {
+	for _, h := range hooks {
+		if len(h.Command) == 0 {
+			continue
+		}
+		if _, err := exec.LookPath(h.Command[0]); err != nil {
+			notes = append(notes, fmt.Sprintf("the hook %s would fail on this machine: there is no program %s that can be run", oneline.Of(h.Name), oneline.Of(h.Command[0])))
+		}
+	}
+	return notes
 }
