@@ -21,7 +21,7 @@ func Members(t *topology.Topology, now time.Time) (list []group.Member, no []Ref
 		n := &t.Nodes[i]
 		switch {
 		case !n.Seen && n.Unseen.Kind == "not_asked": // others tell of it, and nobody named it
-			add("not_seen", "name it, too", "%s is none of the servers that were named, and replicates with them", n.Name)
+			add("not_seen", "", "%s is none of the servers that were named, and replicates with them: name it, too", n.Name) // in the words, as only the first remedy of several is printed
 			continue
 		case !n.Seen:
 			add("not_seen", "", "%s does not answer: %s", n.Name, n.Unseen.Text)
