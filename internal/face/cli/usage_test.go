@@ -243,7 +243,7 @@ func TestWhatChangesServers(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/security.md does not say what changes a server")
 	}
-	elsewhere := []string{"backup", "backup copy", "backup prune", "bench matrix", "binlog purge", "controller join"} // files, backups, throw-away servers, Risso's state
+	elsewhere := []string{"backup", "backup copy", "backup prune", "bench matrix", "binlog purge", "controller join", "shard confirm"} // files, backups, throw-away servers, Risso's state
 	named := map[string]bool{}
 	root := newRoot(screen.Streams{})
 	find := func(part string) (cmds []*cobra.Command) {
