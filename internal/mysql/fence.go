@@ -42,13 +42,14 @@ func (s Server) OpenWrites(readOnly, super string) []string {
 // HasSuperReadOnly reports whether super_read_only keeps administrators from writing, too. Source: MySQL manual 5.7, "super_read_only".
 func (s Server) HasSuperReadOnly() bool { return s.AtLeast(50708, fleet.Never) }
 
-// ClosedToAll reports whether read_only and super_read_only, with these values, keep every account from writing.
+// ClosedToAll reports whether read_only and super_read_only, with these values, keep every account from writing. super_read_only alone proves nothing: it reads ON already while
+// the SET that sets both waits for what is being written, and is OFF again if that statement is ended. Source: MySQL, sql/sys_vars.cc, fix_super_read_only; seen on 8.0 and 9.7.
 func (s Server) ClosedToAll(readOnly, super string) bool {
-	return s.HasSuperReadOnly() && isOn(super) || readOnly == readOnlyForAll
+	return s.HasSuperReadOnly() && isOn(readOnly) && isOn(super) || readOnly == readOnlyForAll
 }
 
-// Closed reports whether they keep ordinary accounts from writing.
-func (s Server) Closed(readOnly, super string) bool { return isOn(readOnly) || isOn(super) }
+// Closed reports whether they keep ordinary accounts from writing: where super_read_only is in force, read_only is.
+func (s Server) Closed(readOnly string) bool { return isOn(readOnly) }
 
 // isOn reads a variable that has more values than two on some servers.
 func isOn(value string) bool { return value != "" && value != "OFF" && value != "0" }

@@ -35,7 +35,7 @@ func Boots(ctx context.Context, c *mysql.Conn) (Boot, error) {
 		switch {
 		case !s.Known:
 			words = append(words, set[0]+" is not known: it was set since the server was started, or the server does not tell")
-		case c.Server.Closed(s.Value, ""):
+		case c.Server.Closed(s.Value):
 			words = append(words, set[0]+" is "+s.Value+": "+s.From)
 			continue
 		default:
@@ -57,12 +57,12 @@ func Boots(ctx context.Context, c *mysql.Conn) (Boot, error) {
 // CameUp reports whether a server is read-only because it was started so, and not because somebody closed it since; false also if it does not tell.
 func CameUp(ctx context.Context, c *mysql.Conn) (bool, error) {
 	v, err := read.Variables(ctx, c, asked)
-	if err != nil || !c.Server.Closed(v["read_only"], v["super_read_only"]) {
+	if err != nil || !c.Server.Closed(v["read_only"]) {
 		return false, err
 	}
 	came := false
 	for _, set := range c.Server.StartSettings() { // super_read_only that is set leaves it to read_only where that comes from
-		if !c.Server.Closed(v[set[0]], "") {
+		if !c.Server.Closed(v[set[0]]) {
 			continue
 		}
 		if came, err = mysql.SinceStart(ctx, c, set[0]); err != nil || !came {

@@ -61,7 +61,7 @@ func TestBoots(t *testing.T) {
 			}
 			c = restart(t, n)
 			state, err := stateOf(t.Context(), c, Options{})
-			if err != nil || !c.Server.Closed(state.ReadOnly, "") || state.Super == "OFF" {
+			if err != nil || !c.Server.Closed(state.ReadOnly) || state.Super == "OFF" {
 				t.Errorf("it came up with %+v, %v", state, err)
 			}
 			boots(map[bool]string{true: "no", false: "unknown"}[tells])

@@ -78,7 +78,7 @@ func (f *fencing) prove(ctx context.Context) {
 	} else {
 		facts.unknown = err
 	}
-	r.Closed = facts.server.Closed(facts.readOnly, facts.super)
+	r.Closed = facts.server.Closed(facts.readOnly)
 	if !facts.server.ClosedToAll(facts.readOnly, facts.super) {
 		if r.Writers, err = mysql.Writers(ctx, f.control); err != nil {
 			r.Unknown = err.Error()
@@ -132,7 +132,7 @@ func (f facts) judge() (bool, string) {
 		return true, "super_read_only is ON: no account writes, and no transaction that had begun could be committed since"
 	case f.server.ClosedToAll(f.readOnly, f.super):
 		return true, "read_only is " + f.readOnly + ": no account writes, and no transaction that had begun could be committed since"
-	case !f.server.Closed(f.readOnly, f.super):
+	case !f.server.Closed(f.readOnly):
 		return false, "not proven: it is not read-only: " + f.why()
 	case f.held:
 		return true, "read_only is ON, and a session of Risso's holds the global read lock: it holds as long as that session lives"

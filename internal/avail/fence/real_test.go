@@ -497,3 +497,37 @@ func TestPrivileges(t *testing.T) {
 		})
 	}
 }
+
+// TestPendingProvesNothing: while the statement that makes a server read-only waits, super_read_only reads ON already, and everybody may write all the same.
+func TestPendingProvesNothing(t *testing.T) {
+	for _, spec := range []string{"mysql-9.7", "mysql-8.0"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec)
+			root, other := sandboxtest.Connect(t, n), sandboxtest.Connect(t, n)
+			run(t, root, "CREATE TABLE test.u (id INT)", "LOCK TABLES test.u WRITE")
+			closed := make(chan error, 1)
+			go func() { closed <- other.Exec(t.Context(), root.Server.CloseWrites()[0]) }()
+			values := func() map[string]string {
+				v, err := read.Variables(t.Context(), root, asked)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			await.Until(t, func() bool { return values()["super_read_only"] == "ON" }, "super_read_only to read ON while it waits")
+			v := values()
+			run(t, root, "INSERT INTO test.u VALUES (1)")
+			if root.Server.Closed(v["read_only"]) || root.Server.ClosedToAll(v["read_only"], v["super_read_only"]) {
+				t.Errorf("read_only %s, super_read_only %s, and a write succeeds: it was taken for closed", v["read_only"], v["super_read_only"])
+			}
+			run(t, root, "UNLOCK TABLES")
+			if err := <-closed; err != nil {
+				t.Fatal(err)
+			}
+			if v := values(); !root.Server.ClosedToAll(v["read_only"], v["super_read_only"]) {
+				t.Errorf("it is read-only: %v", v)
+			}
+		})
+	}
+}

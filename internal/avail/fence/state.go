@@ -37,7 +37,7 @@ type Kept struct {
 }
 
 // Open reports whether ordinary accounts could write.
-func (s State) Open() bool { return !(mysql.Server{}).Closed(s.ReadOnly, s.Super) }
+func (s State) Open() bool { return !(mysql.Server{}).Closed(s.ReadOnly) }
 
 // Opens reports whether a server that is the primary in an epoch may be opened.
 func (s State) Opens(epoch uint64) bool { return epoch > s.Epoch || s.Unheard && epoch == s.Epoch }
@@ -128,7 +128,7 @@ func Back(ctx context.Context, c *mysql.Conn, was State) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", c.Server.Hostname, err)
 	}
-	if !c.Server.Closed(v["read_only"], v["super_read_only"]) {
+	if !c.Server.Closed(v["read_only"]) {
 		was.ReadOnly, was.Super = v["read_only"], v["super_read_only"]
 	}
 	statements := UndoStatements(c.Server, was)
