@@ -296,23 +296,7 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 		why := "it cannot replicate from the primary: " + mysql.Of(ch.node.Server).CannotFollow(mysql.Of(ch.primary.Server))
 		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, why), r.keepOut(ctx, ch.member, why, now)
 	case "rejoin":
-		replaced := r.replaced(ch.member)
-		if text, err := r.pointed(ctx, ch.member); text != "" || err != nil {
-			return text, err
-		}
-		byHand := false // somebody may have said so since it was looked at
-		err := set(func(m *group.Member) {
-			if byHand = m.ByHand; !byHand {
-				m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
-			}
-		})
-		if replaced {
-			err = errors.Join(err, r.receipts(ctx, ch.member, failover.Cleared))
-		}
-		if byHand {
-			return "", err
-		}
-		return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
+		return r.rejoin(ctx, ch, now)
 	case "follow":
 		if err := set(func(m *group.Member) { m.Pointing = true }); err != nil {
 			return "", err
@@ -375,6 +359,32 @@ func (r *run) goOnReceiving(ctx context.Context, ch chore) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%s had given up to connect to the primary of %s, and receives from it again", ch.member, r.g.Name), r.receives(ctx, n)
+}
+
+// rejoin lets a FAULTY member that has nothing of its own replicate again, as SPARE, unless somebody said otherwise since it was looked at.
+func (r *run) rejoin(ctx context.Context, ch chore, now time.Time) (string, error) {
+	replaced := r.replaced(ch.member)
+	if text, err := r.pointed(ctx, ch.member); text != "" || err != nil {
+		return text, err
+	}
+	byHand := false
+	err := r.change(ctx, func(g *group.Group) {
+		i := g.Find(ch.member)
+		if i < 0 {
+			return
+		}
+		m := &g.Members[i]
+		if byHand = m.ByHand; !byHand {
+			m.Status, m.Since, m.Fault, m.Errant, m.Replaced, m.Back = group.Spare, now, "", "", false, true
+		}
+	})
+	if replaced {
+		err = errors.Join(err, r.receipts(ctx, ch.member, failover.Cleared))
+	}
+	if byHand {
+		return "", err
+	}
+	return fmt.Sprintf("%s came back to %s, has nothing that the primary has not, and replicates again", ch.member, r.g.Name), err
 }
 
 // relogin points a member that the primary does not let in at it again, by the account of the group if that is let in. When that was tried is written down before: what does not
