@@ -87,8 +87,8 @@ type Writes struct {
 	InnoDB   bool `json:"innodb_read_only"` // InnoDB was started read-only
 }
 
-// Open reports whether accounts without special privileges may write.
-func (w Writes) Open() bool { return !w.ReadOnly && !w.Super && !w.Offline && !w.InnoDB }
+// Open reports whether accounts without special privileges may write. Super says nothing without ReadOnly: mysql.Server.ClosedToAll has why.
+func (w Writes) Open() bool { return !w.ReadOnly && !w.Offline && !w.InnoDB }
 
 // BinaryLog is how a server logs what changes.
 type BinaryLog struct {

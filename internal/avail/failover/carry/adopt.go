@@ -99,18 +99,11 @@ func supplanting(g *group.Group, t *topology.Topology, rival string, accept bool
 
 // PlanSupplant judges whether a member that somebody made the primary without Risso can be taken for it, and says what is done for that. Nothing is changed, and on servers nothing is then.
 func (c *Carrier) PlanSupplant(ctx context.Context, a Asked) (change.Plan, error) {
-	g, err := c.Room.Group(ctx, a.Group)
+	g, _, t, err := c.looked(ctx, a.Group)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.CutOff(ctx, g); err != nil {
-		return nil, err
-	}
-	targets, _, err := c.targets(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	lacks, err := supplanting(g, lookAt(ctx, g, targets, c.Limits.Look), a.To, a.AcceptLoss)
+	lacks, err := supplanting(g, t, a.To, a.AcceptLoss)
 	if err != nil {
 		return nil, err
 	}

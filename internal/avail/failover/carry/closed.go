@@ -113,20 +113,28 @@ func (c *Carrier) cameUp(ctx context.Context, t mysql.Target) (came, tells bool,
 	return err == nil && time.Now().Add(time.Second-up).After(c.Opened), true, err // it counts whole seconds
 }
 
-// PlanOpen judges whether the primary of a group can be opened, and says what is done for that. Nothing is changed.
-func (c *Carrier) PlanOpen(ctx context.Context, name string) (change.Plan, error) {
+// looked is a group, how its members are reached, and where they stand, unless a change of its primary waits.
+func (c *Carrier) looked(ctx context.Context, name string) (*group.Group, map[string]mysql.Target, *topology.Topology, error) {
 	g, err := c.Room.Group(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if err := c.CutOff(ctx, g); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	targets, _, err := c.targets(ctx, g)
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	return g, targets, lookAt(ctx, g, targets, c.Limits.Look), nil
+}
+
+// PlanOpen judges whether the primary of a group can be opened, and says what is done for that. Nothing is changed.
+func (c *Carrier) PlanOpen(ctx context.Context, name string) (change.Plan, error) {
+	g, targets, t, err := c.looked(ctx, name)
+	if err != nil {
 		return nil, err
 	}
-	t := lookAt(ctx, g, targets, c.Limits.Look)
 	if err := openable(g, t, c.closed(ctx, g, t, targets)); err != nil {
 		return nil, err
 	}
