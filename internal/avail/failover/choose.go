@@ -71,6 +71,14 @@ type Choice struct {
 // Ready reports whether somebody could follow the primary, and has what it wrote last, and, where that is wanted, would by itself.
 func (c *Choice) Ready() bool { return c.Winner != "" && c.Deaf == nil && c.Few == nil }
 
+// Refusal is the reason of a code why nobody is promoted; nil: that is none of them.
+func (c *Choice) Refusal(code string) *Refusal {
+	if i := slices.IndexFunc(c.Refused, func(r Refusal) bool { return r.Code == code }); i >= 0 {
+		return &c.Refused[i]
+	}
+	return nil
+}
+
 // refuse adds a reason to a list.
 func refuse(list *[]Refusal, code, remedy, format string, args ...any) {
 	*list = append(*list, Refusal{code, fleet.Trouble{What: code, Why: fmt.Sprintf(format, args...), Remedy: remedy}})
@@ -98,6 +106,7 @@ func Choose(q Question) Choice {
 	ch.versions()
 	ch.order()
 	ch.diverged()
+	ch.rivals()
 	ch.pick()
 	ch.losses()
 	ch.receiving()
@@ -162,8 +171,8 @@ func (ch *chooser) sets(c *Candidate, n *topology.Node) {
 		}
 	}
 	c.Received, c.Waiting = c.received.String(), c.received.Ahead(c.executed)
-	back := ch.Old == "" && ch.To == c.Name && len(n.Channels) == 0 // it was the primary, and is to be it again: the others get what only it has
-	if errant := ch.errant(n); errant != "" && !back {
+	own := ch.To == c.Name && len(n.Channels) == 0 && (ch.Old == "" || ch.supplants(n)) // it was the primary, and is to be it again, or it is it by now: the others get what only it has
+	if errant := ch.errant(n); errant != "" && !own {
 		refuse(&c.Refused, "errant", "risso gtid errant says what they changed", "it has transactions that no other member has (errant): %s", short(errant))
 	}
 }
@@ -260,7 +269,7 @@ func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy,
 	}
 	switch len(n.Channels) {
 	case 0:
-		if ch.Old != "" { // where there is no primary it may be the one that was demoted
+		if ch.Old != "" && (ch.To != c.Name || !ch.supplants(n)) { // where there is no primary it may be the one that was demoted
 			no("no_replica", "", "it does not replicate")
 		}
 		return
@@ -292,6 +301,35 @@ func (ch *chooser) channel(c *Candidate, n *topology.Node, no func(code, remedy,
 	}
 	if !ch.follows(n, l) {
 		no("other_source", "risso replica move "+c.Name, "it replicates from %s, not from %s", l.Source, cmp.Or(ch.Old, "the primary"))
+	}
+}
+
+// rival reports whether a member takes writes and replicates from nobody: somebody made it the primary without Risso, or what Risso knows is old.
+func (ch *chooser) rival(n *topology.Node) bool {
+	return !ch.Alive && ch.Old != "" && n.Seen && n.Writes.Open() && len(n.Channels) == 0 && n.Untold() == nil
+}
+
+// supplants reports whether a rival may be promoted, if it is named: nobody takes writes but it.
+func (ch *chooser) supplants(n *topology.Node) bool {
+	return ch.rival(n) && (ch.old == nil || ch.Known.Full)
+}
+
+// rivals refuses to promote somebody beside a member that takes writes: there would be two. One that is FAULTY came back as it was, and nobody is sent there.
+func (ch *chooser) rivals() {
+	for i := range ch.c.Candidates {
+		c := &ch.c.Candidates[i]
+		if c.Name == ch.To || c.node < 0 || c.member.Status == group.Faulty {
+			continue
+		}
+		n := &ch.Topology.Nodes[c.node]
+		if !ch.rival(n) {
+			continue
+		}
+		remedy := "let it take no writes: " + strings.Join(mysql.Of(n.Server).CloseWrites(), "; ") + " on " + c.Name
+		if ch.To == "" && ch.supplants(n) && c.member.Rule != group.Never {
+			remedy = "risso failover --group " + ch.Group.Name + " --to " + fleet.ShellWord(c.Name) + ", if clients are to write there; else " + remedy
+		}
+		refuse(&ch.c.Refused, "rival", remedy, "%s takes writes and replicates from nobody: somebody made it the primary, or is about to, and another one beside it would make two", c.Name)
 	}
 }
 

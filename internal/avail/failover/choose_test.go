@@ -34,6 +34,19 @@ func (s *scene) has(name, executed, received string) {
 	n.GTID.Executed, n.Channels[0].Received = executed, received
 }
 
+// open lets a node take writes and replicate from nobody.
+func (s *scene) open(name string) {
+	n := s.node(name)
+	n.Writes.ReadOnly, n.Channels = false, nil
+}
+
+// alive lets the primary answer.
+func (s *scene) alive() {
+	n := *s.node("b")
+	n.Name, n.Addresses, n.Channels, n.Writes.ReadOnly, n.UUID, n.ServerID = "a", []string{"a:3306"}, nil, false, uuidA, "1"
+	s.Topology.Nodes = append(s.Topology.Nodes, n)
+}
+
 func mysqlScene() *scene {
 	s := &scene{failover.Question{Group: &group.Group{Name: "g"}, Topology: &topology.Topology{}, Old: "a",
 		Known: failover.Known{Name: "a", UUID: uuidA, ServerID: "1", Executed: uuidA + ":1-100", At: time.Now()}}}
@@ -109,6 +122,15 @@ func TestChoose(t *testing.T) {
 		{what: "avoid: but when nobody else can", with: func(s *scene) {
 			s.member("b").Rule, s.member("c").Rule, s.member("d").Rule = group.Avoid, group.Never, group.Never
 		}, winner: "b", refused: "c:never d:never"},
+		{what: "nobody beside one that takes writes", with: func(s *scene) { s.open("c") }, refused: "c:no_replica :rival"},
+		{what: "nor another one by name", with: func(s *scene) { s.open("c"); s.To = "b" }, refused: "c:no_replica :rival"},
+		{what: "it by name: what only it has stays, what only another one has is lost", with: func(s *scene) {
+			s.open("c")
+			s.node("c").GTID.Executed = uuidA + ":1-90," + uuidC + ":1-5"
+			s.To = "c"
+		}, winner: "c", lost: uuidA + ":91-100"},
+		{what: "not it beside a primary that answers", with: func(s *scene) { s.open("c"); s.alive(); s.To = "c" }, refused: "c:no_replica :no_replica"},
+		{what: "one that is FAULTY came back so", with: func(s *scene) { s.open("c"); s.member("c").Status = group.Faulty }, winner: "b", refused: "c:faulty c:no_replica"},
 		{what: "never", with: func(s *scene) { s.member("b").Rule = group.Never }, winner: "c", refused: "b:never"},
 		{what: "never, not even by name", with: func(s *scene) { s.member("b").Rule, s.To = group.Never, "b" }, refused: "b:never :never"},
 		{what: "the data center of the old primary", with: func(s *scene) {

@@ -41,6 +41,7 @@ func Codes() []Code {
 		{"no_member", "change", "the one that was named is no member", "`risso group show`"},
 		{"nobody", "change", "no member can follow; the words say why of each", "mend one of them"},
 		{"primary", "change", "the one that was named is the primary already", "none is needed"},
+		{"rival", "change", "the primary is dead, and a member takes writes and replicates from nobody: somebody made it the primary without Risso, or the state of Risso is an old one", "`risso failover --to NODE` takes that member, the others follow it; or let it take no writes"},
 		{"split_brain", "change", "two members each have transactions that the other lacks", "see what they changed with `risso gtid errant`, and name one: `risso failover --to NODE`, with `--accept-loss` if the policy is lossless"},
 		{"behind", "change", "in a switchover the new primary would have more than 10,000 transactions to apply while nobody can write", "wait, or `risso lag`"},
 		{"not_receiving", "change, group", "in a switchover the new primary does not receive from the old one; of a group: no member receives from its primary", "`START REPLICA IO_THREAD` (MariaDB: `START SLAVE IO_THREAD`), or what its error says"},

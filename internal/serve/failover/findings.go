@@ -32,7 +32,8 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		list = append(list, fleet.Finding{ID: id, Subject: subject, Severity: severity, Trouble: fleet.Trouble{What: what, Why: why, Remedy: remedy}})
 	}
 	if b.State == failover.Dead && !auto {
-		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody fails over", "risso serve was not asked to fail "+g.Name+" over", "risso failover --group "+g.Name)
+		why, remedy := byHand(g, s.seen)
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and nobody fails over", "risso serve was not asked to fail "+g.Name+" over"+why, remedy)
 	}
 	if b.State == failover.Dead && auto && s.refused != nil {
 		remedy := cmp.Or(fleet.RemedyOf(s.refused), "risso failover --group "+g.Name+" --dry-run")
@@ -44,14 +45,8 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" is dead, and is not failed over by itself now", s.left.Error(), remedy)
 	}
 	if b.State == failover.Unreachable && b.Alone {
-		why, remedy := b.Words, "risso failover --group "+g.Name
-		if f := s.seen; f != nil && !f.Alive && f.Choice.Count > 0 {
-			why += "; " + digits.Counted(int(f.Choice.Count), "transaction") + " would be lost: " + f.Choice.Lost
-			if g.Policy.Lossless {
-				remedy += " --accept-loss"
-			}
-		}
-		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" does not answer, and is not failed over by itself", why, remedy)
+		why, remedy := byHand(g, s.seen)
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" does not answer, and is not failed over by itself", b.Words+why, remedy)
 	}
 	if f := s.seen; f != nil && f.Rival != "" {
 		add("failover.rival", f.Rival, fleet.SeverityCritical, f.Rival+" takes writes in "+g.Name+", and is not the primary by what Risso knows",
@@ -100,6 +95,24 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		add("failover.member", m.Name, fleet.SeverityWarning, fmt.Sprintf("%s is FAULTY in %s, and gets nothing", m.Name, g.Name), why, remedy)
 	}
 	return list
+}
+
+// byHand is how a person fails a group over, and what is to be known before.
+func byHand(g *group.Group, f *carry.Forecast) (why, remedy string) {
+	remedy = "risso failover --group " + g.Name
+	if f == nil || f.Alive {
+		return "", remedy
+	}
+	if f.Choice.Count > 0 {
+		why = "; " + digits.Counted(int(f.Choice.Count), "transaction") + " would be lost: " + f.Choice.Lost
+		if g.Policy.Lossless {
+			remedy += " --accept-loss"
+		}
+	}
+	if r := f.Choice.Refusal("rival"); r != nil {
+		return why + "; " + r.Why, r.Remedy
+	}
+	return why, remedy
 }
 
 // reasons are the first reasons against each candidate, in words.

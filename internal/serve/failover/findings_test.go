@@ -65,3 +65,20 @@ func TestFindings(t *testing.T) {
 		}
 	}
 }
+
+// TestByHand: a person who is told to fail a group over is told which command does it.
+func TestByHand(t *testing.T) {
+	g := &group.Group{Name: "shop", Active: true, Policy: group.Policy{Lossless: true}, Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Secondary}}}
+	rival := failover.NewRefusal("rival", "risso failover --group shop --to b", "b takes writes")
+	for remedy, f := range map[string]*carry.Forecast{
+		"risso failover --group shop":               {Choice: failover.Choice{Winner: "b"}},
+		"risso failover --group shop --accept-loss": {Choice: failover.Choice{Winner: "b", Count: 2, Lost: "0-1-8,0-1-9"}},
+		"risso failover --group shop --to b":        {Choice: failover.Choice{Refused: []failover.Refusal{rival}}},
+	} {
+		for _, b := range []failover.Belief{{State: failover.Dead}, {State: failover.Unreachable, Alone: true}} {
+			if list := findings(g, b, standing{seen: f}, carry.Looks); len(list) != 1 || list[0].ID != "failover.manual" || list[0].Remedy != remedy {
+				t.Errorf("%s: %+v, want %s", b.State, list, remedy)
+			}
+		}
+	}
+}

@@ -145,11 +145,7 @@ func (u *trio) adopted(now, old *sandbox.Node) {
 		u.Fatal("it takes no writes")
 	}
 	for _, n := range u.box.Nodes {
-		seen := ""
-		await.Until(u, func() bool {
-			seen = fmt.Sprintf("%+v", u.channels(n))
-			return u.sql(n, fmt.Sprintf("SELECT COUNT(*) FROM test.ledger WHERE id = %d", u.last)) == "1"
-		}, "%s to have what was written last: %s", n.Name, &seen)
+		u.replicates(n)
 	}
 }
 
