@@ -283,9 +283,10 @@ func (s Server) RelayEvents(channel, log string, pos int64, most int) string {
 	return fmt.Sprintf("%s EVENTS IN %s FROM %d LIMIT %d%s", head, Literal(log), pos, most, tail)
 }
 
-// ReplicationAccounts is the statement that lists the accounts of a name, and whether each may replicate by itself; by a role it may as well.
+// ReplicationAccounts is the statement that lists the accounts of a name, whether each may replicate by itself (by a role it may as well), and what it has to show besides its password
+// (ssl_type: X509 and SPECIFIED are certificates).
 func (s Server) ReplicationAccounts(user string) string {
-	return "SELECT /* risso: may it replicate? */ Host, Repl_slave_priv FROM mysql.user WHERE User = " + Literal(user)
+	return "SELECT /* risso: may it replicate? */ Host, Repl_slave_priv, ssl_type FROM mysql.user WHERE User = " + Literal(user)
 }
 
 // HasRoles reports whether a server of MySQL 8.0, or of MariaDB, can let an account replicate by a role.

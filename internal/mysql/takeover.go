@@ -3,10 +3,12 @@ package mysql
 import (
 	"context"
 	"fmt"
-	"github.com/rissodb/risso/internal/mysql/errno"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // This file has the statements that make a replica the primary, and a primary a replica.
@@ -15,7 +17,7 @@ import (
 type Following struct {
 	Host, User, Password string
 	Port                 int
-	TLS                  bool
+	TLS                  fleet.ChannelTLS
 	Heartbeat            time.Duration // how often the source says that it lives; 0: as the server has it
 }
 
@@ -35,14 +37,29 @@ func (s Server) Follow(f Following) string {
 		list = append(list, word+"_AUTO_POSITION = 1")
 	}
 	switch {
-	case f.TLS:
-		list = append(list, word+"_SSL = 1")
+	case f.TLS.On:
+		list = append(list, secured(word, f.TLS)...)
 	case s.MariaDB() && s.Number >= 110400: // it would ask for a certificate that it can verify
 		list = append(list, "MASTER_SSL = 0")
 	case s.atLeast(80004): // its accounts want the password over TLS, or by the source's key
 		list = append(list, "GET_"+word+"_PUBLIC_KEY = 1")
 	}
 	return begin + strings.Join(list, ", ")
+}
+
+// secured are the options by which a channel is encrypted. Whether the name in the certificate is compared is always said: servers have different defaults.
+func secured(word string, t fleet.ChannelTLS) []string {
+	verify := 0
+	if t.Verify {
+		verify = 1
+	}
+	list := []string{word + "_SSL = 1", fmt.Sprintf("%s_SSL_VERIFY_SERVER_CERT = %d", word, verify)}
+	for _, o := range []struct{ name, value string }{{"CA", t.CA}, {"CAPATH", t.CAPath}, {"CERT", t.Cert}, {"KEY", t.Key}, {"CIPHER", t.Cipher}, {"CRL", t.CRL}, {"CRLPATH", t.CRLPath}} {
+		if o.value != "" {
+			list = append(list, word+"_SSL_"+o.name+" = "+Literal(o.value))
+		}
+	}
+	return list
 }
 
 // Demote is the statement that lets a primary count what it wrote as replicated, so that it asks its source for what comes after that; "" where it does so by

@@ -4,6 +4,7 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -249,6 +250,17 @@ func (t Target) Secret() string { return t.cfg.FormatDSN() }
 
 // Password is the account's password. It belongs into no message.
 func (t Target) Password() string { return t.cfg.Passwd }
+
+// Encrypted is the target over TLS, whoever answers; one that is over TLS already stays as it is. For accounts that are let in only so, where that is all that is to be known.
+func (t Target) Encrypted() Target {
+	if t.cfg.TLS != nil {
+		return t
+	}
+	cfg := t.cfg.Clone()
+	cfg.TLS, cfg.TLSConfig = &tls.Config{InsecureSkipVerify: true}, ""
+	t.cfg = cfg
+	return t
+}
 
 // WithAccount is the target with another account.
 func (t Target) WithAccount(user, password string) Target {

@@ -112,15 +112,17 @@ type Journal struct {
 	Opened     time.Time      `json:"opened,omitzero"`    // since when the new primary does
 	Before     map[string]Was `json:"before"`             // by server
 	Known      Known          `json:"known"`
-	Out        []Out          `json:"out,omitempty"`      // members that cannot replicate from the new primary, and stay out
-	Missing    uint64         `json:"missing,omitempty"`  // how many transactions were known to be lost when the new primary was chosen
-	Events     *group.Events  `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
-	WaitFor    int            `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that
-	Notes      []string       `json:"notes,omitempty"`    // what is not as it was
-	Verified   *Verified      `json:"verified,omitempty"` // nil: it did not come so far
-	Steps      []Entry        `json:"steps"`
-	Problem    string         `json:"problem,omitempty"`
-	Receipt    *Receipt       `json:"receipt,omitempty"`
+	Out        []Out          `json:"out,omitempty"` // members that cannot replicate from the new primary, and stay out
+	// TLS is how the channel of the new primary was encrypted, which is removed; nil: it had none.
+	TLS      *fleet.ChannelTLS `json:"replication_tls,omitempty"`
+	Missing  uint64            `json:"missing,omitempty"`  // how many transactions were known to be lost when the new primary was chosen
+	Events   *group.Events     `json:"events,omitempty"`   // what the old primary ran; nil: that is not known
+	WaitFor  int               `json:"wait_for,omitempty"` // for how many replicas each commit of the new primary waits, if the group wants that
+	Notes    []string          `json:"notes,omitempty"`    // what is not as it was
+	Verified *Verified         `json:"verified,omitempty"` // nil: it did not come so far
+	Steps    []Entry           `json:"steps"`
+	Problem  string            `json:"problem,omitempty"`
+	Receipt  *Receipt          `json:"receipt,omitempty"`
 }
 
 // Verified says whether the new primary takes writes the way clients go, and where these arrive.

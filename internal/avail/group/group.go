@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -72,6 +73,8 @@ type Member struct {
 	Pointing bool `json:"pointing,omitempty"`
 	// Rebuild says of a FAULTY one that its data are being replaced, or that this failed; nil: nobody tried.
 	Rebuild *Rebuild `json:"rebuild,omitempty"`
+	// TLS is how the channel by which it replicated last was encrypted: it was removed when it was made the primary. nil: it is not known.
+	TLS *fleet.ChannelTLS `json:"replication_tls,omitempty"`
 	// Fenced is what a server had before it was kept from writes, as package fence has it; it gets that back when it is the primary again.
 	Fenced json.RawMessage `json:"fenced,omitempty"`
 }

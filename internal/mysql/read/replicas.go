@@ -35,7 +35,7 @@ type ReplicaChannel struct {
 	SourceLog  string // up to where it received the source's binary log
 	SourcePos  int64
 	RelayBytes int64 // of relay logs on its disk
-	TLS        bool
+	TLS        fleet.ChannelTLS
 	User       string // as whom it logs in at the source
 	RelayLog   string // from where in its relay logs it applies next
 	RelayPos   int64
@@ -168,7 +168,7 @@ func channelOf(old map[string]string) ReplicaChannel {
 	}
 	ch.Status = channelStatus(old)
 	ch.IOState, ch.SQLState = old["Slave_IO_State"], old["Slave_SQL_Running_State"]
-	ch.SourceLog, ch.TLS = old["Master_Log_File"], old["Master_SSL_Allowed"] == "Yes"
+	ch.SourceLog, ch.TLS = old["Master_Log_File"], tlsOf(old)
 	ch.SourcePos, _ = strconv.ParseInt(old["Read_Master_Log_Pos"], 10, 64)
 	ch.RelayBytes, _ = strconv.ParseInt(old["Relay_Log_Space"], 10, 64)
 	ch.Beats, _ = strconv.ParseInt(old["Slave_received_heartbeats"], 10, 64)
@@ -184,6 +184,12 @@ func channelOf(old map[string]string) ReplicaChannel {
 		}
 	}
 	return ch
+}
+
+// tlsOf is how a channel is encrypted.
+func tlsOf(old map[string]string) fleet.ChannelTLS {
+	return fleet.ChannelTLS{On: old["Master_SSL_Allowed"] == "Yes", CA: old["Master_SSL_CA_File"], CAPath: old["Master_SSL_CA_Path"], Cert: old["Master_SSL_Cert"], Key: old["Master_SSL_Key"],
+		Cipher: old["Master_SSL_Cipher"], CRL: old["Master_SSL_Crl"], CRLPath: old["Master_SSL_Crlpath"], Verify: old["Master_SSL_Verify_Server_Cert"] == "Yes"}
 }
 
 // lacking adds a GRANT of the privilege to an error about a missing one.

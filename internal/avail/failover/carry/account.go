@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
 
@@ -31,7 +32,7 @@ func CheckReplication(ctx context.Context, g *group.Group, targets map[string]my
 }
 
 func checkAccount(ctx context.Context, g *group.Group, m group.Member, t mysql.Target, account keep.Account) (failover.Refusal, bool) {
-	c, err := mysql.Connect(ctx, t.WithAddress(m.Address).WithAccount(account.User, account.Password), nil)
+	_, c, err := asReplica(ctx, t.WithAddress(m.Address), account)
 	if err == nil {
 		defer c.Close()
 		rights, err := c.Rights(ctx)
@@ -54,10 +55,23 @@ func checkAccount(ctx context.Context, g *group.Group, m group.Member, t mysql.T
 	}
 	anywhere := len(rows) == 0
 	for _, row := range rows {
-		anywhere = anywhere || row["Host"] == "%"
+		anywhere = anywhere || row["Host"] == "%" && row["ssl_type"] != "X509" && row["ssl_type"] != "SPECIFIED"
 	}
 	remedy := "give an account that the members let in by --replication-user, of risso group create or risso group set-access " + g.Name
 	return failover.NewRefusal("replication_account", remedy, "%s does not let in the account %s, by which others would replicate from it", m.Name, account.User), anywhere
+}
+
+// asReplica logs in as replicas do: over TLS, too, if the account is let in only so.
+func asReplica(ctx context.Context, t mysql.Target, account keep.Account) (mysql.Target, *mysql.Conn, error) {
+	t = t.WithAccount(account.User, account.Password)
+	c, err := mysql.Connect(ctx, t, nil)
+	if mysql.ClassOf(err) != mysql.ClassLogin && mysql.ErrorNumber(err) != errno.SecureTransportRequired {
+		return t, c, err
+	}
+	if c, tlsErr := mysql.Connect(ctx, t.Encrypted(), nil); tlsErr == nil {
+		return t.Encrypted(), c, nil
+	}
+	return t, nil, err
 }
 
 // lets reports whether it is seen from here that the primary lets the group's account replicate.
@@ -68,7 +82,7 @@ func lets(ctx context.Context, g *group.Group, primary string, targets map[strin
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	c, err := mysql.Connect(ctx, targets[primary].WithAddress(g.Members[i].Address).WithAccount(account.User, account.Password), nil)
+	_, c, err := asReplica(ctx, targets[primary].WithAddress(g.Members[i].Address), account)
 	if err != nil {
 		return false
 	}

@@ -74,10 +74,7 @@ func (r *run) aim(ctx context.Context, n *node, address string) error {
 			return r.rechannel(ctx, n, list[0].Name, mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}, r.known(ctx, &list[0]))
 		}
 	}
-	f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}
-	shown := f
-	shown.Password = "…"
-	return r.doShown(ctx, n, s.Follow(f), s.Follow(shown))
+	return r.channel(ctx, n, host, port)
 }
 
 // Aimed reports whether a member that was looked at has the channel that Aim gives it.

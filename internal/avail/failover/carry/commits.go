@@ -248,7 +248,12 @@ func (r *run) vouch(ctx context.Context, ch chore) (string, error) {
 	}
 	target := r.targets[ch.member]
 	if a := r.access.Replication; a.User != "" {
-		target = target.WithAccount(a.User, a.Password)
+		as, c, err := asReplica(ctx, target, a)
+		if err != nil {
+			return "", fmt.Errorf("log in at %s as replicas do: %w", n.name, err)
+		}
+		c.Close()
+		target = as
 	}
 	told, err := turn.Vouch(ctx, target, n.c, r.places, r.Limits.Stop)
 	if err != nil || !told {

@@ -150,6 +150,9 @@ func (r *run) prepare(ctx context.Context, c failover.Choice) error {
 	if err != nil {
 		return err
 	}
+	if err := r.keepTLS(ctx, n); err != nil {
+		return err
+	}
 	received, err := receivedBy(ctx, n)
 	if err != nil {
 		return err

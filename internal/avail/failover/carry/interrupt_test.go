@@ -114,10 +114,10 @@ type trio struct {
 	last  int
 }
 
-func newTrio(t *testing.T, spec string, policy group.Policy) *trio {
+func newTrio(t *testing.T, spec string, policy group.Policy, settings ...string) *trio {
 	t.Helper()
 	u := &trio{T: t, state: filepath.Join(t.TempDir(), "state.db"),
-		box: sandboxtest.Sandbox(t, sandbox.Options{Servers: strings.Split(spec, ","), Topology: sandbox.TopologyReplication, Replicas: 2, SemiSync: policy.SemiSync})}
+		box: sandboxtest.Sandbox(t, sandbox.Options{Servers: strings.Split(spec, ","), Topology: sandbox.TopologyReplication, Replicas: 2, SemiSync: policy.SemiSync, Settings: settings})}
 	st, err := state.Open(t.Context(), u.state)
 	if err != nil {
 		t.Fatal(err)

@@ -151,6 +151,9 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 		if err := g.Promoted(r.j.New, old, why, r.j.Epoch, now); err != nil {
 			return err
 		}
+		if i := g.Find(r.j.New); r.j.TLS != nil {
+			g.Members[i].TLS = r.j.TLS
+		}
 		if i := g.Find(r.j.Old); i >= 0 && old == group.Faulty && !r.j.Known.Unlogged.IsZero() {
 			g.Members[i].Unlogged = true
 			g.KeepOut(r.j.Old, isUnlogged, now)
@@ -182,7 +185,7 @@ func (r *run) point(ctx context.Context, name string) error {
 }
 
 // follow lets a member follow a server. One that replicates keeps its TLS settings, and its account, whose password it gets anew where it is known; where that is refused, it gets
-// the account of the group.
+// the account of the group. One that does not is encrypted as secure says.
 func (r *run) follow(ctx context.Context, n *node, address string) error {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -222,10 +225,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 		with = r.known(ctx, &list[0])
 		err = r.rechannel(ctx, n, list[0].Name, p, with)
 	} else {
-		f := mysql.Following{Host: host, Port: port, User: r.access.Replication.User, Password: r.access.Replication.Password, Heartbeat: heartbeat}
-		shown := f
-		shown.Password = "…"
-		err = r.doShown(ctx, n, s.Follow(f), s.Follow(shown))
+		err = r.channel(ctx, n, host, port)
 	}
 	if err != nil {
 		return err

@@ -378,6 +378,9 @@ func (r *run) switchover(ctx context.Context) error {
 		}
 		return r.finish(bctx, failover.Undone, errors.Join(err, r.delayAgain(bctx)))
 	}
+	if err := r.keepTLS(ctx, n); err != nil {
+		return untouched(r.finish(ctx, failover.Undone, err))
+	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return untouched(r.finish(ctx, failover.Undone, err))
 	}

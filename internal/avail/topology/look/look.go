@@ -321,7 +321,7 @@ func (r *reader) channels(ctx context.Context) error {
 			continue
 		}
 		out := topology.Channel{Channel: ch.Status, Delay: ch.Delay, IOState: ch.IOState, SQLState: ch.SQLState, Received: ch.Received, SourceLog: ch.SourceLog, SourcePos: ch.SourcePos, RelayLog: ch.RelayLog, RelayPos: ch.RelayPos,
-			RelayBytes: ch.RelayBytes, Filter: ch.Filter.String(), TLS: ch.TLS, Tries: ch.Tries, Retry: ch.Retry, Beat: time.Duration(ch.BeatEvery * float64(time.Second))}
+			RelayBytes: ch.RelayBytes, Filter: ch.Filter.String(), TLS: ch.TLS.On, Tries: ch.Tries, Retry: ch.Retry, Beat: time.Duration(ch.BeatEvery * float64(time.Second))}
 		if ch.SourceID != "0" {
 			out.SourceServerID = ch.SourceID
 		}
