@@ -122,7 +122,7 @@ func (r *run) logIn(ctx context.Context, n *node, p mysql.Pointing) error {
 		return err
 	}
 	r.words(n.name, "the primary does not let in the account by which it replicated (%s): it gets that of the group", list[0].Status.IO.Words())
-	stop, start := n.c.Server.AroundPointing("")
+	stop, start := n.c.Server.AroundPointing(list[0].Name)
 	if err := r.do(ctx, n, stop); err != nil {
 		return err
 	}
@@ -130,6 +130,14 @@ func (r *run) logIn(ctx context.Context, n *node, p mysql.Pointing) error {
 		return err
 	}
 	return r.do(ctx, n, start)
+}
+
+// channelName is by which name statements mean the channel of a member. A MariaDB that is told none means the one without a name, whether it has that or not.
+func channelName(list []read.ReplicaChannel) string {
+	if len(list) == 1 {
+		return list[0].Name
+	}
+	return ""
 }
 
 // onlyChannel is the channel by which a member replicates; nil: it does not, or by several.

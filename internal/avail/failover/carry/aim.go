@@ -67,7 +67,7 @@ func (r *run) aim(ctx context.Context, n *node, address string) error {
 		return fault.New(fault.Failed, "", fmt.Errorf("%w: %s replicates from %d sources", ErrRefused, n.name, len(list)))
 	}
 	if len(list) == 1 {
-		if err := r.do(ctx, n, s.StopReplica("")); err != nil {
+		if err := r.do(ctx, n, s.StopReplica(list[0].Name)); err != nil {
 			return err
 		}
 		if list[0].GTID && list[0].User != "" {

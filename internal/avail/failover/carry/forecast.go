@@ -337,7 +337,7 @@ func (f *Forecast) steps(t *topology.Topology) {
 		for j := range t.Nodes {
 			n := &t.Nodes[j]
 			if s := mysql.Of(n.Server); n.Seen && n.Name != f.Old && len(n.Channels) > 0 && last == (len(n.Channels) == 1 && onlyReceives(s, n.Channels[0].Channel)) {
-				step(n.Name, why, s.StopThread("", mysql.Receiver))
+				step(n.Name, why, s.StopThread(n.Channels[0].Name, mysql.Receiver))
 			}
 		}
 	}

@@ -212,7 +212,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 		return nil // it was done before
 	}
 	if len(list) > 0 {
-		if err := r.unhitch(ctx, n, address); err != nil {
+		if err := r.unhitch(ctx, n, address, channelName(list)); err != nil {
 			return err
 		}
 	} else if demote := s.Demote(); demote != "" {
@@ -220,8 +220,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 			return err
 		}
 	}
-	p, with := mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}, true
+	p, with, name := mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}, true, ""
 	if len(list) == 1 && list[0].GTID && list[0].User != "" {
+		name = list[0].Name
 		with = r.known(ctx, &list[0])
 		err = r.rechannel(ctx, n, list[0].Name, p, with)
 	} else {
@@ -233,7 +234,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	if err := r.acknowledges(ctx, n); err != nil {
 		return err
 	}
-	if err := r.do(ctx, n, s.StartReplica("")); err != nil {
+	if err := r.do(ctx, n, s.StartReplica(name)); err != nil {
 		return err
 	}
 	if with || r.access.Replication.User == "" {
@@ -256,21 +257,21 @@ const heartbeat = 500 * time.Millisecond
 
 // unhitch stops replication on a member, so that it can be pointed at the server at an address, once it has applied what it received. What it has not applied it keeps, if it
 // applies on meanwhile, or gets again from there. Its error is a keptError if the server there does not have that.
-func (r *run) unhitch(ctx context.Context, n *node, address string) error {
+func (r *run) unhitch(ctx context.Context, n *node, address, channel string) error {
 	settled, err := r.settle(ctx, n)
 	if err != nil {
 		return err
 	}
 	if settled.applied {
-		return r.do(ctx, n, n.c.Server.StopReplica(""))
+		return r.do(ctx, n, n.c.Server.StopReplica(channel))
 	}
 	applies := settled.applies && n.c.Server.PointsWhileApplying()
 	if err := r.covered(ctx, n, address, applies); err != nil {
 		return err
 	}
-	stop := n.c.Server.StopReplica("")
+	stop := n.c.Server.StopReplica(channel)
 	if applies {
-		stop = n.c.Server.StopThread("", mysql.Receiver)
+		stop = n.c.Server.StopThread(channel, mysql.Receiver)
 	}
 	if err := r.do(ctx, n, stop); err != nil {
 		return err

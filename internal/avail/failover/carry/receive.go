@@ -114,13 +114,17 @@ func (r *run) stopRest(ctx context.Context) bool {
 
 // stopReceiver stops receiving on a member, and does not let it wait for a source that is silent.
 func (r *run) stopReceiver(ctx context.Context, n *node) error {
-	if err := r.noteReceives(ctx, n); err != nil {
+	list, err := read.ReplicaChannels(ctx, n.c)
+	if err != nil {
+		return err
+	}
+	if err := r.noteReceives(ctx, n, list); err != nil {
 		return err
 	}
 	if err := r.shorten(ctx, n); err != nil { // it only takes longer then
 		r.words(n.name, "it may take 2 s to stop receiving: %v", err)
 	}
-	if err := r.do(ctx, n, n.c.Server.StopThread("", mysql.Receiver)); err != nil {
+	if err := r.do(ctx, n, n.c.Server.StopThread(channelName(list), mysql.Receiver)); err != nil {
 		return err
 	}
 	if err := r.giveBack(ctx, n); err != nil { // it is in the journal
@@ -134,11 +138,7 @@ func (r *run) stopReceiver(ctx context.Context, n *node) error {
 }
 
 // noteReceives writes down that a member receives, before that is stopped: one that somebody had stopped is not started if nobody follows. What a process that was cut off wrote counts on.
-func (r *run) noteReceives(ctx context.Context, n *node) error {
-	list, err := read.ReplicaChannels(ctx, n.c)
-	if err != nil {
-		return err
-	}
+func (r *run) noteReceives(ctx context.Context, n *node, list []read.ReplicaChannel) error {
 	receives := slices.ContainsFunc(list, func(ch read.ReplicaChannel) bool {
 		return ch.Status.IORunning != "No" || mysql.GaveUp(ch.Status, ch.Tries)
 	})
@@ -221,7 +221,7 @@ func (r *run) receiveAgain(ctx context.Context, n *node) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Receiver))
+	return r.do(ctx, n, n.c.Server.StartThread(channelName(list), mysql.Receiver))
 }
 
 // errDrops says that START throws away what a member received.

@@ -280,7 +280,7 @@ func (r *run) applies(ctx context.Context, name string) error {
 	if err := keeps(ctx, n, list); err != nil {
 		return err
 	}
-	return r.do(ctx, n, n.c.Server.StartThread("", mysql.Applier))
+	return r.do(ctx, n, n.c.Server.StartThread(list[0].Name, mysql.Applier))
 }
 
 // promoteAgain brings a promotion to its end that may, or may not, have begun. Of a switchover the old primary stays shut: it was applied whole before.
