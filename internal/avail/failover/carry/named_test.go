@@ -95,4 +95,5 @@ func (u *trio) named(n, from *sandbox.Node) {
 		follow += " FOR CHANNEL 'belair'"
 	}
 	u.sql(n, append(s.StopAll(), follow, s.StartReplica("belair"))...)
+	u.receives(n)
 }

@@ -86,6 +86,7 @@ func (u *trio) encrypted(n, from *sandbox.Node, ca string) {
 	c.Close()
 	f := mysql.Following{Host: "127.0.0.1", Port: from.Port, User: "secure", Password: "Secret-1", TLS: fleet.ChannelTLS{On: true, CA: ca, Verify: true}}
 	u.sql(n, s.StopReplica(""), s.Follow(f), s.StartReplica(""))
+	u.receives(n)
 }
 
 // secured waits until a node has what was written last, by a channel that is encrypted so.
