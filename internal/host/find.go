@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
@@ -106,30 +108,60 @@ func listens(flags string) bool {
 
 // byPort finds who listens on a TCP port, on any address.
 func (f *finder) byPort(port int) (int, error) {
+	what := fmt.Sprintf("port %d", port)
+	list, read, err := f.h.listeners.list(f.h, time.Second)
+	pid, oerr := f.owner(list[fmt.Sprintf("%04X", port)], what, nil)
+	if pid == 0 && !read { // it may listen only since then
+		list, _, err = f.h.listeners.list(f.h, 0)
+		pid, oerr = f.owner(list[fmt.Sprintf("%04X", port)], what, nil)
+	}
+	return pid, errors.Join(err, oerr)
+}
+
+// listeners are the sockets that listen on TCP ports, as they were read last: where many servers are watched, each of them is searched for, and reading all connections of a busy
+// machine takes long.
+type listeners struct {
+	mu    sync.Mutex
+	at    time.Time
+	ports map[string]map[string]bool // inodes by port, in hexadecimal digits
+	err   error
+}
+
+// list lists them, as they were so long ago at most; read says that they were read for it.
+func (l *listeners) list(h *Host, age time.Duration) (ports map[string]map[string]bool, read bool, err error) {
 	const stateListen = "0A" // TCP_LISTEN of include/net/tcp_states.h
-	inodes := map[string]bool{}
-	var failed error
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.at) < age {
+		return l.ports, false, l.err
+	}
+	l.ports, l.err = map[string]map[string]bool{}, nil
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(f.h.path(file))
+		text, err := os.ReadFile(h.path(file))
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				failed = err
+				l.err = err
 			}
 			continue
 		}
-		want := fmt.Sprintf(":%04X", port)
 		for line := range strings.SplitSeq(string(text), "\n") {
+			if !strings.Contains(line, " "+stateListen+" ") {
+				continue
+			}
 			// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
 			p := strings.Fields(line)
-			if len(p) >= 10 && p[3] == stateListen && strings.HasSuffix(p[1], want) {
-				inodes[p[9]] = true
+			if len(p) < 10 || p[3] != stateListen {
+				continue
 			}
+			port := p[1][strings.LastIndexByte(p[1], ':')+1:]
+			if l.ports[port] == nil {
+				l.ports[port] = map[string]bool{}
+			}
+			l.ports[port][p[9]] = true
 		}
 	}
-	if len(inodes) == 0 {
-		return 0, failed
-	}
-	return f.owner(inodes, fmt.Sprintf("port %d", port), nil)
+	l.at = time.Now()
+	return l.ports, true, l.err
 }
 
 // owner finds the process that holds one of the sockets. Processes with a

@@ -37,6 +37,8 @@ type Host struct {
 	clock  *clock
 	links  *links
 	closed bool
+
+	listeners listeners
 }
 
 // New opens a host. It fails only if there is no /proc at all; what else is

@@ -34,6 +34,9 @@ func withMembers(ctx context.Context, f config.Flags, set *config.Settings, fact
 	if err != nil {
 		return false, err
 	}
+	if set.NoMembers {
+		more = nil
+	}
 	if set.Servers = append(set.Servers, more...); len(set.Servers) == 0 && !set.Host {
 		_, err = f.Settings()
 	}
@@ -189,13 +192,28 @@ func member(list []config.Watched, group, name string, t mysql.Target) config.Wa
 	return config.Watched{Instance: fleet.Instance{ID: fleet.Slug(name), Name: name, Kind: fleet.KindServer, Address: t.Address(), Group: group}, Target: t, Joined: true}
 }
 
-// groupFound tells what is wrong with groups: of the server that is the primary, by its address, and of no other.
+// groupFound tells what is wrong with groups: of the server that is the primary, by its address, and of no other. Where that is not watched, or by another address, of another member, or else of
+// this host.
 func (w *watch) groupFound(address, group string, findings []fleet.Finding) {
-	for _, s := range w.servers() {
-		if s.Target.Address() == address {
-			w.board.Note(s.Instance.ID, "group "+group, findings)
-		} else {
+	list := w.servers()
+	at := slices.IndexFunc(list, func(s config.Watched) bool { return s.Target.Address() == address })
+	if at < 0 && address != "" {
+		at = slices.IndexFunc(list, func(s config.Watched) bool { return s.Joined && s.Instance.Group == group })
+	}
+	for i, s := range list {
+		if i != at {
 			w.board.Note(s.Instance.ID, "group "+group, nil)
 		}
+	}
+	host := w.hostID.Load()
+	switch {
+	case at >= 0:
+		w.board.Note(list[at].Instance.ID, "group "+group, findings)
+	case host != nil && address != "":
+		w.board.Note(*host, "group "+group, findings)
+		return
+	}
+	if host != nil {
+		w.board.Note(*host, "group "+group, nil)
 	}
 }

@@ -69,7 +69,7 @@ func (w *watch) watchSelf(ctx context.Context, group *collect.Group, numbers *se
 	for _, m := range selfMetrics {
 		w.self.pos = append(w.self.pos, w.self.sample.Position(m))
 	}
-	group.Go(ctx, closing{w.self, wr})
+	group.Go(ctx, closing{w.self, wr, 0})
 	return nil
 }
 

@@ -62,7 +62,8 @@ type watch struct {
 	heldByRules map[string][]state.FindingRecord // the same, of what the user's own rules found
 	turned      map[string]fleet.Event           // the newest events that say that an instance was down or is up, by instance
 
-	host atomic.Pointer[host.Host] // of this machine, once it is watched
+	host   atomic.Pointer[host.Host] // of this machine, once it is watched
+	hostID atomic.Pointer[string]    // its instance
 
 	traffic sync.Map // *mysql.Traffic of all sessions to a server, by instance
 
@@ -396,7 +397,9 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 	}
 	w.lookAfterSelf(set.Data)
 	w.letGo()
-	group.Go(ctx, w.newcomers(facts, begin))
+	if !set.NoMembers {
+		group.Go(ctx, w.newcomers(facts, begin))
+	}
 	rows.begin(ctx, &group, w, set, facts)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err
@@ -413,6 +416,9 @@ func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.St
 
 // PhaseOf spreads the readings of many servers over the first part of the second.
 func PhaseOf(i int) time.Duration { return time.Duration(i%80) * 8 * time.Millisecond }
+
+// afterOf lets no more than 80 servers be connected to for the first time within half a second: all at once, none of many would answer in time.
+func afterOf(i int) time.Duration { return time.Duration(i/80) * 500 * time.Millisecond }
 
 func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.Watched, i int, traffic *mysql.Traffic, h *host.Host, numbers *series.Store, facts *state.Store) error {
 	wr, err := numbers.Writer(s.Instance.ID)
@@ -431,7 +437,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.
 		return fmt.Errorf("keep the moments of %s: %w", s.Instance.Name, err)
 	}
 	w.add(s.Instance)
-	group.Go(ctx, closing{collect.NewServer(s.Target, s.Instance, o), wr})
+	group.Go(ctx, closing{collect.NewServer(s.Target, s.Instance, o), wr, afterOf(i)})
 	return nil
 }
 
@@ -462,20 +468,24 @@ func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.
 	}
 	w.add(instance)
 	w.host.Store(h)
-	group.Go(ctx, closing{collect.NewHost(h, instance, collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger}), wr})
+	w.hostID.Store(&instance.ID)
+	group.Go(ctx, closing{collect.NewHost(h, instance, collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger}), wr, 0})
 	return h, instance.ID, nil
 }
 
 // closing closes the writer when its collector has ended.
 type closing struct {
-	run interface{ Run(context.Context) }
-	w   *series.Writer
+	run   interface{ Run(context.Context) }
+	w     *series.Writer
+	after time.Duration // that it waits before
 }
 
 // Run runs the collector.
 func (c closing) Run(ctx context.Context) {
 	defer c.w.Close()
-	c.run.Run(ctx)
+	if delay.For(ctx, c.after) == nil {
+		c.run.Run(ctx)
+	}
 }
 
 // awaited lets a group of collectors be waited for by another one.

@@ -36,6 +36,7 @@ type File struct {
 	Topology   topologyConfig `yaml:"topology,omitempty"`   // how often it is looked at who replicates from whom
 	Health     string         `yaml:"health,omitempty"`     // off: nobody is told without a token whether servers may have clients
 	Failover   string         `yaml:"failover,omitempty"`   // auto: groups that are marked so are failed over when their primary is dead; off
+	Members    string         `yaml:"members,omitempty"`    // off: members of groups are failed over, and not read each second
 	Publish    publishConfig  `yaml:"publish,omitempty"`    // who is told where the clients of groups go
 	Prometheus promConfig     `yaml:"prometheus,omitempty"` // which labels PromQL sees
 	Servers    []Server       `yaml:"servers,omitempty"`

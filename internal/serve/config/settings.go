@@ -23,6 +23,7 @@ type Flags struct {
 	Data      string
 	Retention string
 	Failover  string
+	NoMembers bool
 	Verbose   bool
 }
 
@@ -42,6 +43,7 @@ type Settings struct {
 	Topology   Topology
 	Publish    Publish      // who is told where the clients of groups go
 	Failover   bool         // groups are failed over automatically
+	NoMembers  bool         // members of groups are not read each second
 	NoHealth   bool         // load balancers are not answered
 	Labels     mapped.Rules // of series in PromQL
 }
@@ -92,6 +94,17 @@ func (f Flags) Settings() (Settings, error) {
 		s.Failover = true
 	default:
 		return Settings{}, fault.Usagef("--failover %q: auto or off", mode)
+	}
+	switch c.Members {
+	case "", "on", "true":
+		s.NoMembers = f.NoMembers
+	case "off", "false":
+		s.NoMembers = true
+	default:
+		return Settings{}, fault.Usagef("members of the config file: %q: on or off", c.Members)
+	}
+	if s.NoMembers && !s.Host {
+		return Settings{}, fault.Usagef("members off needs the host to be watched: what is wrong with groups is told there; leave out --no-host")
 	}
 	if s.Publish, err = c.Publish.check(); err != nil {
 		return Settings{}, fault.Usagef("publish of the config file: %w", err)

@@ -84,16 +84,20 @@ func (d *Desk) Run(ctx context.Context) error {
 // errGone ends the watcher of a group that was removed.
 var errGone = errors.New("the group is gone")
 
+// apart is how long after each other groups are begun to be watched: all at once, as when many are there at a start, no connection would be there in time, and each look would begin another.
+const apart = 25 * time.Millisecond
+
 // follow lets each group have its watcher, with what it is now. heard is up to when this controller knew what was agreed on when the groups were read.
 func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Group, heard time.Time) {
-	seen := map[string]bool{}
+	seen, begun := map[string]bool{}, time.Duration(0)
 	for i := range list {
 		g := &list[i]
 		seen[g.Name] = true
 		w := d.run[g.Name]
 		if w == nil {
 			wctx, cancel := context.WithCancelCause(ctx)
-			w = newWatcher(d, reading{g, heard}, cancel)
+			w = newWatcher(d, reading{g, heard}, begun*apart, cancel)
+			begun++
 			d.mu.Lock()
 			d.run[g.Name] = w
 			d.mu.Unlock()

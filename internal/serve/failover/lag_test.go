@@ -41,7 +41,7 @@ func TestLag(t *testing.T) {
 		{"one look was late", []look{{0, "", running, 1}, {time.Second, "timeout", read.ReplicaChannel{}, 1}, {2 * time.Second, "", silent, 1}}, true, known(4 * time.Second)},
 	} {
 		g := &group.Group{Name: "g", Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary}, {Name: "b", Address: "db2:3306", Status: group.Secondary}}}
-		w := newWatcher(&Desk{}, reading{g: g}, nil)
+		w := newWatcher(&Desk{}, reading{g: g}, 0, nil)
 		w.probers["b"], w.primary, w.watch_ = &prober{}, "a", failover.NewWatch(failover.Patience{}, []string{"b"})
 		began := time.Now()
 		for _, l := range c.looks {

@@ -43,7 +43,7 @@ func TestPaused(t *testing.T) {
 func TestLeft(t *testing.T) {
 	var found []fleet.Finding
 	g := &group.Group{Name: "g", Active: true, Policy: group.Policy{Automatic: true}, Members: []group.Member{{Name: "a", Status: group.Primary}, {Name: "b", Status: group.Secondary}}}
-	w := newWatcher(&Desk{Options: Options{Auto: true, Lead: agree.Alone{}, Logger: slog.New(slog.DiscardHandler), Found: func(_, _ string, list []fleet.Finding) { found = list }}}, reading{g: g}, nil)
+	w := newWatcher(&Desk{Options: Options{Auto: true, Lead: agree.Alone{}, Logger: slog.New(slog.DiscardHandler), Found: func(_, _ string, list []fleet.Finding) { found = list }}}, reading{g: g}, 0, nil)
 	w.primary, w.belief = "a", failover.Belief{State: failover.Dead}
 	failed := errors.New("b did not apply what it received in time")
 	for _, c := range []struct {

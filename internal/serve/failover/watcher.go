@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/serve/lost"
@@ -83,9 +84,10 @@ type result struct {
 	tell func()
 }
 
-func newWatcher(d *Desk, r reading, cancel context.CancelCauseFunc) *watcher {
+// newWatcher makes a watcher that begins to look after a while.
+func newWatcher(d *Desk, r reading, after time.Duration, cancel context.CancelCauseFunc) *watcher {
 	return &watcher{d: d, cancel: cancel, g: r.g, knew: r.heard, fresh: make(chan reading, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
-		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, places: map[string]place{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now()}
+		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, places: map[string]place{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now().Add(after)}
 }
 
 // changed gives the watcher the group as it is now.
@@ -192,7 +194,12 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, r reading)
 		p = &prober{name: m.Name, target: t, tell: w.looks, late: w.late, poke: make(chan struct{}, 1), every: make(chan time.Duration, 1)}
 		cctx, cancel := context.WithCancel(ctx)
 		w.probers[m.Name], w.stops[m.Name] = p, cancel
-		probing.Go(func() { p.run(cctx, w.pace(m)) })
+		begins := w.since
+		probing.Go(func() {
+			if delay.For(cctx, time.Until(begins)) == nil {
+				p.run(cctx, w.pace(m))
+			}
+		})
 	}
 	for name := range w.probers {
 		if !names[name] {

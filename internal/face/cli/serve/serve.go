@@ -72,6 +72,7 @@ HTTP queries are limited: see limits in the config file.
 	fl.StringVar(&f.Data, "data", "", "data folder (default "+home.Data()+")")
 	fl.StringVar(&f.Retention, "retention", "", "how long to keep metrics, such as 400d (default: forever)")
 	fl.StringVar(&f.Failover, "failover", "", "auto: fail groups over whose primary is dead; off (default off)")
+	fl.BoolVar(&f.NoMembers, "no-members", false, "do not read members of groups each second: only watch whether their primaries live, and fail them over; findings of groups are those of this host")
 	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
 	flags.BindSources(&f.Sources, cmd)
 	bindStatements(&f.Statements, cmd)
