@@ -86,7 +86,7 @@ func (h *herd) run(ctx context.Context, args ...string) (string, error) {
 }
 
 // group makes a group of a sandbox's servers, which are reached at a host.
-func (h *herd) group(ctx context.Context, name string, sb *sandbox.Sandbox, host string) error {
+func (h *herd) group(ctx context.Context, name string, sb *sandbox.Sandbox, host string, flags ...string) error {
 	password, err := sb.Password()
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (h *herd) group(ctx context.Context, name string, sb *sandbox.Sandbox, host
 	if err := os.WriteFile(option, fmt.Appendf(nil, "[client]\nuser=%s\npassword=%s\n", sb.User, password), 0o600); err != nil {
 		return err
 	}
-	args := h.data("group", "create", name, "--semi-sync", "--pause", "1s", "--defaults-file", option)
+	args := append(h.data("group", "create", name, "--semi-sync", "--pause", "1s", "--defaults-file", option), flags...)
 	for _, n := range sb.Nodes {
 		args = append(args, "--dsn", fmt.Sprintf("%s-%s=%s@tcp(%s)/", name, n.Name, sb.User, net.JoinHostPort(host, strconv.Itoa(n.Port))))
 	}
@@ -435,7 +435,7 @@ func (b *bench) one(ctx context.Context, h *herd, i int, gates *[]net.Listener) 
 		}
 		*gates = append(*gates, g)
 	}
-	return h.group(ctx, fmt.Sprintf("g%d", i), sb, host)
+	return h.group(ctx, fmt.Sprintf("g%d", i), sb, host, "--manual") // else those that share servers would point them at their own addresses, in turns
 }
 
 // gate passes connections on.
