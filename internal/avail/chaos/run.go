@@ -255,7 +255,11 @@ func (r *Run) settle(ctx context.Context, since time.Duration, rebuilt *[]string
 func (r *Run) rebuild(ctx context.Context, o Operator) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Settle, fmt.Errorf("it takes longer than %s", r.Settle))
 	defer cancel()
-	return o.Tend(ctx)
+	list, err := o.Tend(ctx)
+	if err != nil && ctx.Err() != nil { // not how what it had begun was ended
+		err = context.Cause(ctx)
+	}
+	return list, err
 }
 
 // unwell says what is missing now; "" if nothing is.
