@@ -1,10 +1,13 @@
 package failover
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/avail/failover/carry"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -47,5 +50,31 @@ func TestAgain(t *testing.T) {
 		if got := s.again(now, stands(g, last)); got != c.want {
 			t.Errorf("%s: tried again: %t, want %t", c.what, got, c.want)
 		}
+	}
+}
+
+// TestFirm: a failover that was cut off, or refused while members did not answer that answer, is tried again soon, also if the members say what they said.
+func TestFirm(t *testing.T) {
+	refused := fmt.Errorf("failover: %w", carry.ErrRefused)
+	last := map[string]seen{"b": {executed: "1-1-7"}, "c": {kind: "timeout"}}
+	for _, c := range []struct {
+		what string
+		err  error
+		want bool
+	}{
+		{"refused", refused, true},
+		{"an error", errors.New("its disk is full"), false},
+		{"cut off", context.Canceled, false},
+		{"refused, as a look was cut off", errors.Join(refused, context.Canceled), false},
+		{"refused as one did not answer that does not answer here", &carry.Unheard{Refusal: refused, Members: []string{"c"}}, true},
+		{"refused as one did not answer that answers here", &carry.Unheard{Refusal: refused, Members: []string{"c", "b"}}, false},
+	} {
+		if got := firm(c.err, last); got != c.want {
+			t.Errorf("%s: %t", c.what, got)
+		}
+	}
+	s := standing{tried: time.Now().Add(-retryAfter), refused: refused}
+	if !s.again(time.Now(), stands(&group.Group{Name: "g"}, last)) {
+		t.Error("what was not firm is not tried again")
 	}
 }

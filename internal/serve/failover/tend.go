@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ const watchEvery = 10 * time.Second
 // standing is what the watcher remembers of what it did.
 type standing struct {
 	tried    time.Time       // when a failover was tried last
-	stood    string          // as what the members said then
+	stood    string          // as what the members said then; "": it did not end by what they said
 	refilled time.Time       // when a rebuild was tried last
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 	refused  error           // why the last failover was; nil: it was not
@@ -61,6 +62,18 @@ const (
 func (s *standing) again(now time.Time, stand string) bool {
 	since := now.Sub(s.tried)
 	return since >= retryAfter && (s.refused == nil || s.stood != stand || since >= refusedAfter)
+}
+
+// firm reports whether a failover ended by what the members said: not one that was cut off, nor one refused while a member did not answer that answers here. It is pure.
+func firm(err error, last map[string]seen) bool {
+	var unheard *carry.Unheard
+	switch {
+	case !errors.Is(err, carry.ErrRefused), errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &unheard):
+		return !slices.ContainsFunc(unheard.Members, func(name string) bool { s, is := last[name]; return is && s.kind == "" })
+	}
+	return true
 }
 
 // stands is what a failover goes by of what the members say, and of what was set. It is pure.

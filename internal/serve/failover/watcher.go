@@ -508,8 +508,15 @@ func (w *watcher) takeOver(ctx context.Context) {
 		}
 		j, err := c.Failover(ctx, a)
 		r := result{err: err, over: true, what: "failover of " + a.Group}
-		if errors.Is(err, carry.ErrRefused) {
-			r.tell = func() { w.refused(err) }
+		if err != nil {
+			r.tell = func() {
+				if errors.Is(err, carry.ErrRefused) {
+					w.refused(err)
+				}
+				if !firm(err, w.last) {
+					w.state.stood = ""
+				}
+			}
 		}
 		if j != nil && err == nil && j.Receipt != nil {
 			r.tell = func() {

@@ -125,7 +125,11 @@ func (c *Carrier) Supplant(ctx context.Context, a Asked) (words string, err erro
 			return err
 		}
 		defer r.close()
-		lacks, err := supplanting(g, lookAt(ctx, g, r.targets, c.Limits.Look), a.To, a.AcceptLoss)
+		t, err := lookAt(ctx, g, r.targets, c.Limits.Look)
+		if err != nil {
+			return err
+		}
+		lacks, err := supplanting(g, t, a.To, a.AcceptLoss)
 		if err != nil {
 			return err
 		}

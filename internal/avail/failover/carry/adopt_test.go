@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,8 @@ func TestAlone(t *testing.T) {
 			"a switchover that is taken back": r.undo,
 			"a failover that is given up":     r.unfence,
 			"opening the primary": func(ctx context.Context) error {
-				return r.reopen(ctx, old.Name, lookAt(ctx, r.g, r.targets, r.Limits.Look))
+				top, err := lookAt(ctx, r.g, r.targets, r.Limits.Look)
+				return errors.Join(err, r.reopen(ctx, old.Name, top))
 			},
 		} {
 			if err := back(ctx); err == nil || !strings.Contains(err.Error(), other.Name+" takes writes") {

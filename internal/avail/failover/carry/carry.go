@@ -143,10 +143,11 @@ func (c *Carrier) Look(ctx context.Context, g *group.Group, without ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return lookAt(ctx, g, targets, c.Limits.Look, without...), nil
+	return lookAt(ctx, g, targets, c.Limits.Look, without...)
 }
 
-func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target, patience time.Duration, without ...string) *topology.Topology {
+// lookAt looks so. A look that was cut off says nothing of the members: its error is that of ctx, and what was seen until then is returned, too.
+func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target, patience time.Duration, without ...string) (*topology.Topology, error) {
 	var list []mysql.Target
 	var starts []topology.Start
 	skip := map[string]bool{}
@@ -160,11 +161,12 @@ func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target
 		}
 	}
 	if len(list) == 0 {
-		return &topology.Topology{Time: time.Now()}
+		return &topology.Topology{Time: time.Now()}, ctx.Err()
 	}
 	s := look.Search(list)
 	s.Patience, s.Alone = patience, true
-	return s.Discover(ctx, starts)
+	t := s.Discover(ctx, starts)
+	return t, ctx.Err()
 }
 
 // leased runs f while the group's lease is held, with a context that ends when it is lost. The group that f gets has the new epoch in its lease.
@@ -471,6 +473,32 @@ func each(names []string, f func(name string) error) map[string]error {
 func refused(what string, list []failover.Refusal) error {
 	words, remedy := reasons(list)
 	return fault.New(fault.Failed, remedy, fmt.Errorf("%s: %w: %s", what, ErrRefused, words))
+}
+
+// Unheard is a refusal to promote anybody while members did not answer that might have been promoted.
+type Unheard struct {
+	Refusal error
+	Members []string
+}
+
+func (u *Unheard) Error() string { return u.Refusal.Error() }
+
+// Unwrap returns the refusal.
+func (u *Unheard) Unwrap() error { return u.Refusal }
+
+// nobody makes an error of why nobody is promoted, as the members were seen.
+func nobody(what string, c failover.Choice, t *topology.Topology) error {
+	err := refused(what, c.Refused)
+	var silent []string
+	for _, m := range c.Candidates {
+		if i := t.Find(m.Name); i >= 0 && !t.Nodes[i].Seen && (t.Nodes[i].Unseen == nil || !failover.Lives(t.Nodes[i].Unseen.Kind)) {
+			silent = append(silent, m.Name)
+		}
+	}
+	if len(silent) > 0 {
+		return &Unheard{err, silent}
+	}
+	return err
 }
 
 // reasons are refusals in words, and the first remedy of them.

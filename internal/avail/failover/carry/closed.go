@@ -126,7 +126,8 @@ func (c *Carrier) looked(ctx context.Context, name string) (*group.Group, map[st
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return g, targets, lookAt(ctx, g, targets, c.Limits.Look), nil
+	t, err := lookAt(ctx, g, targets, c.Limits.Look)
+	return g, targets, t, err
 }
 
 // PlanOpen judges whether the primary of a group can be opened, and says what is done for that. Nothing is changed.
@@ -165,7 +166,10 @@ func (c *Carrier) Open(ctx context.Context, name string) (words string, err erro
 			return err
 		}
 		defer r.close()
-		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		t, err := lookAt(ctx, g, r.targets, c.Limits.Look)
+		if err != nil {
+			return err
+		}
 		if err := openable(g, t, c.closed(ctx, g, t, r.targets)); err != nil {
 			return err
 		}
@@ -212,8 +216,11 @@ func openable(g *group.Group, t *topology.Topology, closed *Closed) error {
 // looked at before. Who has time asks those that do not answer once more, for longer.
 func (r *run) alone(ctx context.Context, member string, patient bool) error {
 	without := []string{member}
-	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...)
-	for {
+	for patience := r.Limits.Look; ; patience = r.Limits.Stop {
+		t, err := lookAt(ctx, r.g, r.targets, patience, without...)
+		if err != nil {
+			return err
+		}
 		silent := false
 		for i := range t.Nodes {
 			switch n := &t.Nodes[i]; {
@@ -229,7 +236,6 @@ func (r *run) alone(ctx context.Context, member string, patient bool) error {
 			return nil
 		}
 		patient = false
-		t = lookAt(ctx, r.g, r.targets, r.Limits.Stop, without...)
 	}
 }
 

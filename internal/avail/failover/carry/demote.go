@@ -40,7 +40,10 @@ func (c *Carrier) PlanDemote(ctx context.Context, name string) (*Demoted, error)
 		return nil, err
 	}
 	defer r.close()
-	t := lookAt(ctx, g, r.targets, c.Limits.Look)
+	t, err := lookAt(ctx, g, r.targets, c.Limits.Look)
+	if err != nil {
+		return nil, err
+	}
 	i := t.Find(was)
 	if i < 0 || !t.Nodes[i].Seen {
 		why := ""
@@ -82,7 +85,10 @@ func (c *Carrier) Demote(ctx context.Context, name string) (words string, err er
 			return err
 		}
 		defer r.close()
-		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		t, err := lookAt(ctx, g, r.targets, c.Limits.Look)
+		if err != nil {
+			return err
+		}
 		if err := c.others(ctx, r, t, was); err != nil {
 			return err
 		}

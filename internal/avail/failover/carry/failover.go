@@ -94,7 +94,10 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
 	known, covered := r.j.Known.Executed, r.j.Known.Covered
 	for {
-		t := r.lookAtStopped(ctx)
+		t, err := r.lookAtStopped(ctx)
+		if err != nil {
+			return failover.Choice{}, err
+		}
 		var receiving []string
 		for name, w := range before(t) {
 			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final
@@ -107,7 +110,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Receiving: receiving, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
-			return c, refused("failover of "+r.g.Name, c.Refused)
+			return c, nobody("failover of "+r.g.Name, c, t)
 		}
 		if r.stopRest(ctx) {
 			continue // with what they have received by now
@@ -122,7 +125,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		if err := r.stage(ctx, failover.Draining); err != nil {
 			return c, err
 		}
-		err := r.prepare(ctx, c)
+		err = r.prepare(ctx, c)
 		if err == nil {
 			r.cautions(c)
 			r.j.Out = c.Out
@@ -228,7 +231,10 @@ func (r *run) fenceOne(ctx context.Context, name string) bool {
 // fenceAll lets nobody take writes in a group that has no primary. Its error is that of a member which goes on to take them.
 func (r *run) fenceAll(ctx context.Context) error {
 	r.words("", "there is no old primary: no member may take writes")
-	t := lookAt(ctx, r.g, r.targets, r.Limits.Look)
+	t, err := lookAt(ctx, r.g, r.targets, r.Limits.Look)
+	if err != nil {
+		return err
+	}
 	for _, m := range r.g.Members {
 		i := t.Find(m.Name)
 		switch {
@@ -324,7 +330,7 @@ func (r *run) receipt(ctx context.Context) {
 	if r.j.Kind == failover.Failover {
 		without = append(without, r.j.Old)
 	}
-	t := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...)
+	t, _ := lookAt(ctx, r.g, r.targets, r.Limits.Look, without...) // of a member that could not be asked in time the receipt says so
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := failover.NewReceipt(&r.j.Journal, t)

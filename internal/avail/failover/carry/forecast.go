@@ -52,7 +52,10 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := lookAt(ctx, g, targets, c.Limits.Look)
+	t, err := lookAt(ctx, g, targets, c.Limits.Look)
+	if err != nil {
+		return nil, err
+	}
 	if a.Known, err = c.knownOf(ctx, g, a.Known); err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	}
 	c.forecastEvents(ctx, f, t, targets)
 	f.steps(t)
-	return f, nil
+	return f, ctx.Err() // what was cut off says nothing of the members
 }
 
 // knownOf is what is known of the primary of a group: by whoever asks, or, where that is nothing, as it is written down.

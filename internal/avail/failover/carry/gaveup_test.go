@@ -40,7 +40,7 @@ func TestGaveUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			channel := func(n *sandbox.Node) *topology.Channel {
-				top = lookAt(t.Context(), g, targets, DefaultLimits().Look)
+				top, _ = lookAt(t.Context(), g, targets, DefaultLimits().Look)
 				list := top.Nodes[top.Find(n.Name)].Channels
 				if len(list) != 1 {
 					return &topology.Channel{}

@@ -74,7 +74,10 @@ func (c *Carrier) Prepare(ctx context.Context, name, dir string) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	t := lookAt(ctx, g, targets, c.Limits.Look)
+	t, err := lookAt(ctx, g, targets, c.Limits.Look)
+	if err != nil {
+		return nil, err
+	}
 	if i := g.Primary(); i >= 0 {
 		if n := &t.Nodes[t.Find(g.Members[i].Name)]; !n.Seen {
 			return nil, fault.New(fault.Failed, "risso failover --group "+name, fmt.Errorf("prepare %s: %w: %s, the primary, does not answer: %s", name, ErrRefused, n.Name, n.Unseen.Text))
@@ -366,7 +369,10 @@ func (c *Carrier) Adopt(ctx context.Context, name, member string, t mysql.Target
 	targets[member] = t
 	wider := *g
 	wider.Members = append(append([]group.Member{}, g.Members...), group.Member{Name: member, Address: t.Address()})
-	top := lookAt(ctx, &wider, targets, c.Limits.Look)
+	top, err := lookAt(ctx, &wider, targets, c.Limits.Look)
+	if err != nil {
+		return nil, err
+	}
 	if no := failover.Twice(top, addresses(&wider, targets)); len(no) > 0 {
 		return nil, refused("add "+member+" to "+name, no)
 	}

@@ -58,9 +58,9 @@ func (r *run) stopReceivers(ctx context.Context) {
 
 // lookAtStopped looks at the members until all that stopped receiving have said what they received: one that answers late may be the one that acknowledged what the others
 // have not. One that does not answer for long, or at which nothing listens any more, is left out.
-func (r *run) lookAtStopped(ctx context.Context) *topology.Topology {
+func (r *run) lookAtStopped(ctx context.Context) (*topology.Topology, error) {
 	for began, said := time.Now(), false; ; {
-		t := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
+		t, err := lookAt(ctx, r.g, r.targets, r.Limits.Look, r.j.Old)
 		late := ""
 		r.mu.Lock()
 		for name, w := range r.j.Before {
@@ -71,8 +71,8 @@ func (r *run) lookAtStopped(ctx context.Context) *topology.Topology {
 			}
 		}
 		r.mu.Unlock()
-		if late == "" || ctx.Err() != nil || time.Since(began) > 2*r.Limits.Stop {
-			return t
+		if late == "" || err != nil || time.Since(began) > 2*r.Limits.Stop {
+			return t, err
 		}
 		if !said {
 			said = true

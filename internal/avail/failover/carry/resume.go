@@ -64,7 +64,10 @@ func (c *Carrier) PlanResume(ctx context.Context, a Asked) (*Resuming, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := lookAt(ctx, g, targets, c.Limits.Look)
+	t, err := lookAt(ctx, g, targets, c.Limits.Look)
+	if err != nil {
+		return nil, err
+	}
 	what, to, i := changeOf(j)+" and was cut off", t.Find(j.New), g.Primary()
 	known, published := to >= 0 && t.Nodes[to].Seen, i >= 0 && g.Members[i].Name == j.New
 	switch {
@@ -80,7 +83,11 @@ func (c *Carrier) PlanResume(ctx context.Context, a Asked) (*Resuming, error) {
 		out.Words = what + " is taken back"
 		out.takeBack(g, j, t)
 	default:
-		if why := c.returned(ctx, g, j, targets); why != "" {
+		why, err := c.returned(ctx, g, j, targets)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
 			out.Words = fmt.Sprintf("%s is taken back: nobody was promoted, and of %s it is known that %s", what, j.Old, why)
 			return out, nil
 		}
@@ -219,18 +226,21 @@ func (r *run) resume(ctx context.Context) error {
 
 // returned says why a failover that was cut off, and had promoted nobody, is not done again: the old primary answers by now, and may have taken writes since. "": it does not, or
 // it is to be replaced although it answers.
-func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal, targets map[string]mysql.Target) string {
+func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal, targets map[string]mysql.Target) (string, error) {
 	if j.AcceptLoss || j.Doubtful != "" || g.Find(j.Old) < 0 {
-		return ""
+		return "", nil
 	}
-	t := lookAt(ctx, g, targets, c.Limits.Look)
+	t, err := lookAt(ctx, g, targets, c.Limits.Look)
+	if err != nil {
+		return "", err
+	}
 	if i := t.Find(j.Old); i < 0 || !t.Nodes[i].Seen {
-		return c.lives(ctx, g, t, j.Old, targets)
+		return c.lives(ctx, g, t, j.Old, targets), ctx.Err()
 	}
 	if c.full(ctx, g, t, targets) != "" {
-		return ""
+		return "", nil
 	}
-	return "it answers again"
+	return "it answers again", nil
 }
 
 // takeFailoverBack ends a failover that was cut off, and had promoted nobody.
@@ -247,7 +257,11 @@ func (r *run) takeFailoverBack(ctx context.Context, why string) error {
 
 // failoverAgain does a failover again that had not promoted anybody, unless the old primary is back. One who was named stays named.
 func (r *run) failoverAgain(ctx context.Context) error {
-	if why := r.returned(ctx, r.g, r.j, r.targets); why != "" {
+	why, err := r.returned(ctx, r.g, r.j, r.targets)
+	if err != nil {
+		return r.giveUp(ctx, err)
+	}
+	if why != "" {
 		return r.takeFailoverBack(ctx, why)
 	}
 	a := Asked{Group: r.g.Name, By: r.j.By, Automatic: r.j.Automatic, Because: r.j.Because, Known: r.j.Known, AcceptLoss: r.j.AcceptLoss}

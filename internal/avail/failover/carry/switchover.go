@@ -115,7 +115,10 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 }
 
 func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]mysql.Target, access keep.Access, a Asked) (*Planned, error) {
-	t := lookAt(ctx, g, targets, c.Limits.Look)
+	t, err := lookAt(ctx, g, targets, c.Limits.Look)
+	if err != nil {
+		return nil, err
+	}
 	p := &Planned{Group: g, topology: t}
 	i := g.Primary()
 	if i < 0 {

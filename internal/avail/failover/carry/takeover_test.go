@@ -304,7 +304,10 @@ func (u *trio) diskRoom(n *sandbox.Node, maria bool) {
 	if err != nil {
 		u.Fatal(err)
 	}
-	top := lookAt(u.Context(), g, targets, 5*time.Second)
+	top, err := lookAt(u.Context(), g, targets, 5*time.Second)
+	if err != nil {
+		u.Fatal(err)
+	}
 	seen := rooms(u.Context(), g, top, targets, access)
 	if len(seen) != 3 || seen[n.Name].Free == 0 {
 		u.Errorf("the room of three servers on this machine: %v", seen)

@@ -44,7 +44,10 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 	}
 	looks, stop := c.looks(ctx)
 	defer stop()
-	t := lookAt(looks, g, targets, c.Limits.Look)
+	t, err := lookAt(looks, g, targets, c.Limits.Look)
+	if err != nil {
+		return nil, nil, err
+	}
 	known, err := c.knownOf(looks, g, failover.Known{}) // of one that does not answer, and who is asked what would be lost
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +73,10 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 			return err
 		}
 		defer r.close()
-		t := lookAt(ctx, g, r.targets, c.Limits.Look)
+		t, err := lookAt(ctx, g, r.targets, c.Limits.Look)
+		if err != nil {
+			return err
+		}
 		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
 		closed := c.closed(ctx, g, t, r.targets)
