@@ -245,6 +245,14 @@ func (t Target) WithPatience(d time.Duration) Target {
 	return t
 }
 
+// WithDial is the target with another limit for the wait until a connection is there, before anything is said.
+func (t Target) WithDial(d time.Duration) Target {
+	cfg := t.cfg.Clone()
+	cfg.Timeout = d
+	t.cfg = cfg
+	return t
+}
+
 // Secret is the target as a DSN with its password. It belongs into no message.
 func (t Target) Secret() string { return t.cfg.FormatDSN() }
 

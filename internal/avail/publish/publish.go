@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -39,7 +40,10 @@ type Known struct {
 const lagStep = time.Second
 
 // Tag tells views apart. It leaves out when they were last seen to be so, and small changes of lags.
-func Tag(v group.View) string {
+func Tag(v group.View) string { return tag(coarse(v)) }
+
+// coarse is a view without what changes all the time.
+func coarse(v group.View) group.View {
 	v.Seen = time.Time{}
 	v.Replicas = slices.Clone(v.Replicas)
 	for i, r := range v.Replicas {
@@ -48,6 +52,10 @@ func Tag(v group.View) string {
 			v.Replicas[i].Lag = &steps
 		}
 	}
+	return v
+}
+
+func tag(v group.View) string {
 	text, err := json.Marshal(v)
 	if err != nil { // a weight that is no number
 		text = []byte(err.Error())
@@ -94,6 +102,7 @@ func (b *Board) Sure() bool {
 type posted struct {
 	view    group.View
 	members []group.Member
+	told    group.View // as the tag has it
 	tag     string
 	changed chan struct{} // closed with the next change
 }
@@ -116,10 +125,13 @@ func (b *Board) Tell(v group.View, members []group.Member) bool {
 		return false
 	}
 	p.view, p.members = v, slices.Clone(members)
-	if tag := Tag(v); tag != p.tag {
-		p.tag = tag
-		close(p.changed)
-		p.changed = make(chan struct{})
+	if told := coarse(v); !reflect.DeepEqual(told, p.told) {
+		p.told = told
+		if tag := tag(told); tag != p.tag {
+			p.tag = tag
+			close(p.changed)
+			p.changed = make(chan struct{})
+		}
 	}
 	return true
 }

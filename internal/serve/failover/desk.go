@@ -41,6 +41,8 @@ type Desk struct {
 	Options
 	holder   string
 	patience failover.Patience
+	crowd    crowd
+	turns    chan struct{} // to look after a group
 
 	mu  sync.Mutex
 	run map[string]*watcher // written by Run alone
@@ -48,7 +50,7 @@ type Desk struct {
 
 // New makes a desk.
 func New(o Options) *Desk {
-	return &Desk{Options: o, holder: carry.NewHolder("serve"), patience: failover.DefaultPatience(), run: map[string]*watcher{}}
+	return &Desk{Options: o, holder: carry.NewHolder("serve"), patience: failover.DefaultPatience(), turns: make(chan struct{}, tendAtOnce), run: map[string]*watcher{}}
 }
 
 // lookEvery is how often the groups themselves are read: a command may have changed them.
@@ -106,6 +108,7 @@ func (d *Desk) follow(ctx context.Context, all *sync.WaitGroup, list []group.Gro
 		}
 		w.changed(reading{g, heard})
 	}
+	d.crowd.size(len(list))
 	for name, w := range d.run {
 		if !seen[name] {
 			w.cancel(errGone)

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/topology/look"
@@ -35,6 +36,14 @@ const (
 	usual        = 300 * time.Millisecond // most looks take less
 )
 
+// How long an answer is waited for, over as many looks as that takes. A question that is given up was work for nothing, and a new connection is more work than any question: of many servers
+// that are busy, each look would begin what none of them brings to its end.
+const (
+	patienceKept  = 2 * time.Second        // by the connection that there is, which may be dead
+	patienceFresh = 3 * time.Second        // by a new one
+	patienceDial  = 900 * time.Millisecond // until a new one is there, of which only the kernel of the server's machine knows
+)
+
 // prober looks at one member again and again, by one connection that it keeps.
 type prober struct {
 	name   string
@@ -44,10 +53,13 @@ type prober struct {
 	poke   chan struct{}
 	every  chan time.Duration
 
+	conn *mysql.Conn // nil: there is none
+
 	still string    // what it had executed when that was last seen to change
 	since time.Time // when
 	asked time.Time // when it was last asked whether commits wait for room
 	full  int       // what it said
+	alone time.Time // when it was last seen to take writes and to replicate from nobody; zero: it did not when it was last asked
 }
 
 // A server on which nothing is committed is asked whether commits wait for room on its disk.
@@ -56,82 +68,141 @@ const (
 	askFull  = time.Second
 )
 
+// askAlone is how often a server that takes writes, and replicates from nobody, is asked whether it still replicates from nobody.
+const askAlone = time.Second
+
 // run looks until ctx ends.
 func (p *prober) run(ctx context.Context, every time.Duration) {
-	var c *mysql.Conn
 	defer func() {
-		if c != nil {
-			c.Close()
+		if p.conn != nil {
+			p.conn.Close()
 		}
 	}()
 	for ctx.Err() == nil {
-		var s seen
-		s, c = p.look(ctx, c)
+		began := time.Now()
+		s := p.look(ctx)
 		if ctx.Err() != nil {
 			return // what was cut off says nothing of the member
 		}
-		select {
-		case p.tell <- s:
-		case <-ctx.Done():
-			return
-		}
-		next := time.After(every - min(every, time.Since(s.at)))
+		p.says(ctx, s)
+		next := time.After(every - min(every, time.Since(began)))
 	waiting:
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case every = <-p.every:
-				next = time.After(every - min(every, time.Since(s.at)))
+				next = time.After(every - min(every, time.Since(began)))
 			case <-p.poke:
 				break waiting
 			case <-next:
 				break waiting
 			}
 		}
-		if delay.For(ctx, everySuspect-min(everySuspect, time.Since(s.at))) != nil {
+		if left := everySuspect - time.Since(began); left > 0 && delay.For(ctx, left) != nil {
 			return
 		}
 	}
 }
 
-// look looks once. A connection that broke is made anew at once: only that a new one fails, too, counts.
-func (p *prober) look(ctx context.Context, c *mysql.Conn) (seen, *mysql.Conn) {
-	s := seen{name: p.name, at: time.Now()}
-	slow := time.AfterFunc(usual, func() {
-		select {
-		case p.late <- p.name:
-		default:
-		}
-	})
-	defer slow.Stop()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+// says tells what came of a look.
+func (p *prober) says(ctx context.Context, s seen) {
+	select {
+	case p.tell <- s:
+	case <-ctx.Done():
+	}
+}
+
+// look asks by the connection that there is, else by a new one. While it waits for longer than a look may take it tells so. A connection that broke is made anew at once: only that a new one
+// fails, too, counts.
+func (p *prober) look(ctx context.Context) seen {
+	h := p.hears(ctx)
 	var err error
-	if c != nil {
-		if err = s.ask(ctx, c); err != nil {
-			c.Close()
-			c = nil
+	s := seen{name: p.name, at: time.Now()}
+	if p.conn != nil {
+		err = p.ask(ctx, patienceKept, &s)
+	}
+	if p.conn == nil && ctx.Err() == nil && mysql.ClassOf(err) != mysql.ClassTimeout {
+		err = p.ask(ctx, patienceFresh, &s)
+	}
+	began := h.end()
+	if s.ended = time.Now(); err != nil {
+		s = failed(seen{name: p.name, at: began, ended: s.ended}, err)
+	}
+	return s
+}
+
+// failed is a look that did not succeed.
+func failed(s seen, err error) seen {
+	f := look.Failed(err)
+	s.kind, s.text = f.Kind, f.Words()
+	return s
+}
+
+// ask asks where the member stands, by a new connection if there is none. One that fails is closed.
+func (p *prober) ask(ctx context.Context, limit time.Duration, s *seen) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if p.conn == nil {
+		if p.conn, err = mysql.Connect(ctx, p.target.WithDial(patienceDial).WithPatience(limit), nil); err != nil {
+			p.conn = nil
+			return err
 		}
 	}
-	if c == nil && ctx.Err() == nil && mysql.ClassOf(err) != mysql.ClassTimeout {
-		if c, err = mysql.Connect(ctx, p.target.WithPatience(patience), nil); err == nil {
-			if err = s.ask(ctx, c); err != nil {
-				c.Close()
-				c = nil
+	if err = p.stands(ctx, p.conn, s); err != nil {
+		p.conn.Close()
+		p.conn = nil
+		return err
+	}
+	s.full = p.waits(ctx, p.conn, s)
+	s.still = p.since
+	return nil
+}
+
+// hearing is the wait for an answer.
+type hearing struct {
+	mu    sync.Mutex // held while it tells
+	began time.Time  // the look
+	late  bool       // that was told
+	over  bool
+	timer *time.Timer
+}
+
+// hears begins to wait: who looks is told when an answer takes long, and of each look in which none came.
+func (p *prober) hears(ctx context.Context) *hearing {
+	h := &hearing{began: time.Now()}
+	h.mu.Lock() // until the timer is there
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(usual, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.over {
+			return
+		}
+		if !h.late {
+			h.late = true
+			select {
+			case p.late <- p.name:
+			default:
 			}
+			h.timer.Reset(patience - time.Since(h.began))
+			return
 		}
-	}
-	if err == nil {
-		s.full = p.waits(ctx, c, &s)
-		s.still = p.since
-	}
-	s.ended = time.Now()
-	if err != nil {
-		f := look.Failed(err)
-		s.kind, s.text = f.Kind, f.Words()
-	}
-	return s, c
+		now := time.Now()
+		p.says(ctx, failed(seen{name: p.name, at: h.began, ended: now}, context.DeadlineExceeded))
+		h.began = now
+		h.timer.Reset(patience)
+	})
+	return h
+}
+
+// end ends it, and returns when the look began that is not told yet.
+func (h *hearing) end() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	h.timer.Stop()
+	return h.began
 }
 
 // waits is how many commits wait for room on the disk of a server that takes writes.
@@ -149,8 +220,8 @@ func (p *prober) waits(ctx context.Context, c *mysql.Conn, s *seen) int {
 	return p.full
 }
 
-// ask asks where a member stands.
-func (s *seen) ask(ctx context.Context, c *mysql.Conn) error {
+// stands asks where a member stands.
+func (p *prober) stands(ctx context.Context, c *mysql.Conn, s *seen) error {
 	rows, err := c.Maps(ctx, c.Server.StandingQuery())
 	if err != nil {
 		return err
@@ -159,6 +230,12 @@ func (s *seen) ask(ctx context.Context, c *mysql.Conn) error {
 		closed, _ := strconv.ParseBool(row["closed"])
 		s.open, s.uuid, s.executed = !closed, row["uuid"], row["executed"]
 	}
-	s.channels, err = read.OuterChannels(ctx, c)
+	if s.open && !p.alone.IsZero() && s.at.Sub(p.alone) < askAlone {
+		return nil
+	}
+	p.alone = time.Time{}
+	if s.channels, err = read.OuterChannels(ctx, c); err == nil && s.open && len(s.channels) == 0 {
+		p.alone = s.at
+	}
 	return err
 }

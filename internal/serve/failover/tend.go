@@ -19,10 +19,12 @@ import (
 const (
 	tendEvery = 2 * time.Second
 	tendWell  = 5 * time.Second
+	tendMost  = 30 * time.Second      // where there are very many
+	tendApart = 50 * time.Millisecond // from one to the next, on average
 )
 
-// tendPace is how often a group is looked after, as its members were seen last. It is pure.
-func tendPace(g *group.Group, primary string, b failover.Belief, last map[string]seen) time.Duration {
+// tendPace is how often a group, of so many, is looked after, as its members were seen last. It is pure.
+func tendPace(g *group.Group, primary string, b failover.Belief, last map[string]seen, groups int) time.Duration {
 	if b.State != failover.Alive {
 		return tendEvery
 	}
@@ -35,7 +37,7 @@ func tendPace(g *group.Group, primary string, b failover.Belief, last map[string
 			return tendEvery
 		}
 	}
-	return tendWell
+	return min(max(tendWell, time.Duration(groups)*tendApart), tendMost)
 }
 
 // watchEvery is how often a controller that does not lead asks the members of a group what it has to know if it leads when the primary dies.
@@ -153,6 +155,12 @@ func (w *watcher) care() carry.Care {
 // tend looks after a group: members that came back replicate again, the primary takes writes.
 func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, care carry.Care) result {
 	r := result{what: "look after " + name}
+	leave, ok := w.d.turn(ctx, c.Hurry)
+	if !ok {
+		r.err = context.Canceled
+		return r
+	}
+	defer leave()
 	did, seen, err := c.Tend(ctx, name, care)
 	r.err = err
 	r.tell = func() {

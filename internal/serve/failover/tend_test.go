@@ -45,8 +45,15 @@ func TestTendPace(t *testing.T) {
 		b := failover.Belief{State: failover.Alive}
 		last := map[string]seen{"a": {open: true}, "b": {channels: channels(true, true)}}
 		c.change(g, &b, last)
-		if got := tendPace(g, "a", b, last); got != c.want {
+		if got := tendPace(g, "a", b, last, 3); got != c.want {
 			t.Errorf("%s: each %s, want %s", c.what, got, c.want)
+		}
+		if c.want == tendWell {
+			for groups, want := range map[int]time.Duration{100: tendWell, 200: 10 * time.Second, 1000: tendMost} {
+				if got := tendPace(g, "a", b, last, groups); got != want {
+					t.Errorf("of %d groups: each %s, want %s", groups, got, want)
+				}
+			}
 		}
 	}
 }

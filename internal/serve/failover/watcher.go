@@ -42,6 +42,7 @@ type watcher struct {
 	probers map[string]*prober
 	stops   map[string]context.CancelFunc
 	last    map[string]seen
+	crowded int64                // when it was late last, as crowd has it
 	places  map[string]place     // how far replicas were behind when that was last known
 	ids     map[string]string    // server_uuid, or server_id, of members, as they last said it
 	reread  map[string]time.Time // when the account of a member that refuses it was read again
@@ -107,7 +108,8 @@ func (w *watcher) watch(ctx context.Context) {
 	pctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w.adopt(pctx, &probing, reading{w.g, w.knew})
-	tick := time.NewTicker(everySuspect)
+	every := everySuspect
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -128,7 +130,7 @@ func (w *watcher) watch(ctx context.Context) {
 		case s := <-w.looks:
 			w.take(s)
 		case name := <-w.late:
-			if name == w.primary { // when its replicas last heard from it is known the better the sooner they are asked
+			if name == w.primary && !w.d.crowd.is(&w.crowded, time.Now()) { // when its replicas last heard from it is known the better the sooner they are asked
 				w.pokeAll()
 			}
 		case r := <-w.work:
@@ -147,7 +149,19 @@ func (w *watcher) watch(ctx context.Context) {
 		w.refill(ctx) // before what is due again at once, as something that it does takes long
 		w.judge(ctx)
 		w.show()
+		if now := w.ticks(); now != every {
+			every = now
+			tick.Reset(every)
+		}
 	}
+}
+
+// ticks is how often it is judged what is to be done, whatever is heard.
+func (w *watcher) ticks() time.Duration {
+	if w.belief.State == failover.Alive {
+		return everyMember / 2 // and with each look
+	}
+	return everySuspect
 }
 
 // adopt takes the group as it is now: each member has a prober.
@@ -281,9 +295,7 @@ func (w *watcher) take(s seen) {
 				w.known.UUID, w.known.ServerID = "", s.uuid
 			}
 		}
-		if s.kind != "" {
-			w.pokeAll()
-		}
+		w.suspect()
 		return
 	}
 	if s.kind == "" {
@@ -334,6 +346,15 @@ func (w *watcher) follows(ch fleet.Channel) bool {
 	return i >= 0 && (strings.EqualFold(ch.Source, w.g.Members[i].Address) || ch.SourceID != "" && (strings.EqualFold(ch.SourceID, w.known.UUID) || ch.SourceID == w.known.ServerID))
 }
 
+// suspect lets all members be looked at soon if the last look at the primary did not succeed: not if it was only late, as those at many others are.
+func (w *watcher) suspect() {
+	switch kind := w.last[w.primary].kind; {
+	case kind == "", kind == string(mysql.ClassTimeout) && w.d.crowd.is(&w.crowded, time.Now()):
+	default:
+		w.pokeAll()
+	}
+}
+
 // pokeAll lets all members be looked at soon.
 func (w *watcher) pokeAll() {
 	for _, p := range w.probers {
@@ -356,7 +377,7 @@ func (w *watcher) judge(ctx context.Context) {
 		w.belief = failover.Belief{State: failover.Dead, Words: "the group has no primary"}
 	}
 	if w.watch_.Suspected() {
-		w.pokeAll()
+		w.suspect()
 	} else if w.belief.State == failover.Alive {
 		w.absent = absent{}
 		w.waiting("")
@@ -394,7 +415,7 @@ func (w *watcher) judge(ctx context.Context) {
 		w.takeOver(ctx)
 	case w.belief.Alone && w.primary != "" && !w.noted.Equal(w.belief.Since):
 		w.silent(ctx)
-	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last) && complete:
+	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last, w.d.crowd.count()) && complete:
 		w.tended = now
 		c, name, care := w.looker(), w.g.Name, w.care()
 		w.start(ctx, func(ctx context.Context) result {
@@ -529,7 +550,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 
 // refused keeps why nobody was promoted, for who asks what is wrong; nil: somebody was, or the primary lives.
 func (w *watcher) refused(err error) {
-	if same := fmt.Sprint(w.state.refused) == fmt.Sprint(err); !same {
+	if !sameError(w.state.refused, err) {
 		w.state.refused = err
 		w.find()
 	}
@@ -537,10 +558,18 @@ func (w *watcher) refused(err error) {
 
 // leaves keeps why a dead primary is not failed over by itself now, for who asks what is wrong; nil: it is, or it lives.
 func (w *watcher) leaves(why error) {
-	if same := fmt.Sprint(w.state.left) == fmt.Sprint(why); !same {
+	if !sameError(w.state.left, why) {
 		w.state.left = why
 		w.find()
 	}
+}
+
+// sameError reports whether two errors say the same; nil says nothing.
+func sameError(a, b error) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Error() == b.Error()
 }
 
 // denied is why the group is not failed over by itself; "": it is.
