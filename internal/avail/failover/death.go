@@ -115,8 +115,12 @@ func Lives(kind string) bool {
 // Heard takes what a replica says. One whose receiver stood in an error when the primary fell silent, and that only tries again since, goes on not to know; one that somebody started does
 // know.
 func (w *Watch) Heard(x Witness) {
-	if was := w.witnesses[x.Name]; was.Deaf != "" && was.Follows && x.Answers && x.Deaf == "" && !x.Connected && len(w.failing) > 0 {
+	was := w.witnesses[x.Name]
+	if was.Deaf != "" && was.Follows && x.Answers && x.Deaf == "" && !x.Connected && len(w.failing) > 0 {
 		x.Deaf = was.Deaf
+	}
+	if !x.Answers {
+		x.Deaf, x.Follows = was.Deaf, was.Follows
 	}
 	w.witnesses[x.Name] = x
 }

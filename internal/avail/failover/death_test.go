@@ -113,3 +113,25 @@ func TestFull(t *testing.T) {
 		}
 	}
 }
+
+// TestDeafStays: a replica that could not know, and did not answer a look, cannot know either when it answers again and only tries to connect.
+func TestDeafStays(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		at := time.Now()
+		w := failover.NewWatch(failover.DefaultPatience(), []string{"b"})
+		x := failover.Witness{Name: "b", At: at, Answers: true, Follows: true, Deaf: "error 1045"}
+		w.Heard(x)
+		for range 3 {
+			at = at.Add(2 * time.Second)
+			w.Probed(failover.Probe{At: at, Kind: "timeout"})
+		}
+		if late {
+			w.Heard(failover.Witness{Name: "b", At: at})
+		}
+		x.At, x.Deaf = at, ""
+		w.Heard(x)
+		if b := w.Belief(at); b.State != failover.Unreachable || !b.Alone {
+			t.Errorf("with a look that it did not answer, %t: %+v", late, b)
+		}
+	}
+}

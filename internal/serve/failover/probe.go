@@ -117,18 +117,20 @@ func (p *prober) says(ctx context.Context, s seen) {
 // fails, too, counts.
 func (p *prober) look(ctx context.Context) seen {
 	h := p.hears(ctx)
+	var s seen
 	var err error
-	s := seen{name: p.name, at: time.Now()}
 	if p.conn != nil {
-		err = p.ask(ctx, patienceKept, &s)
+		s, err = p.ask(ctx, patienceKept)
 	}
 	if p.conn == nil && ctx.Err() == nil && mysql.ClassOf(err) != mysql.ClassTimeout {
-		err = p.ask(ctx, patienceFresh, &s)
+		s, err = p.ask(ctx, patienceFresh)
 	}
 	began := h.end()
 	if s.ended = time.Now(); err != nil {
-		s = failed(seen{name: p.name, at: began, ended: s.ended}, err)
+		return failed(seen{name: p.name, at: began, ended: s.ended}, err)
 	}
+	s.full = p.waits(ctx, p.conn, &s)
+	s.still = p.since
 	return s
 }
 
@@ -140,24 +142,25 @@ func failed(s seen, err error) seen {
 }
 
 // ask asks where the member stands, by a new connection if there is none. One that fails is closed.
-func (p *prober) ask(ctx context.Context, limit time.Duration, s *seen) (err error) {
+func (p *prober) ask(ctx context.Context, limit time.Duration) (s seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	s = seen{name: p.name, at: time.Now()}
 	if p.conn == nil {
 		if p.conn, err = mysql.Connect(ctx, p.target.WithDial(patienceDial).WithPatience(limit), nil); err != nil {
 			p.conn = nil
-			return err
+			return s, err
 		}
 	}
-	if err = p.stands(ctx, p.conn, s); err != nil {
+	if err = p.stands(ctx, p.conn, &s); err != nil {
 		p.conn.Close()
 		p.conn = nil
-		return err
 	}
-	s.full = p.waits(ctx, p.conn, s)
-	s.still = p.since
-	return nil
+	return s, err
 }
+
+// stalled is how late a timer is if this process stood still meanwhile, and knows of no member whether it would have answered.
+const stalled = 500 * time.Millisecond
 
 // hearing is the wait for an answer.
 type hearing struct {
@@ -165,33 +168,43 @@ type hearing struct {
 	began time.Time  // the look
 	late  bool       // that was told
 	over  bool
+	due   time.Time // when the timer ends
 	timer *time.Timer
+}
+
+// wait lets the timer end after a while from now.
+func (h *hearing) wait(now time.Time, d time.Duration) {
+	h.due = now.Add(d)
+	h.timer.Reset(d)
 }
 
 // hears begins to wait: who looks is told when an answer takes long, and of each look in which none came.
 func (p *prober) hears(ctx context.Context) *hearing {
 	h := &hearing{began: time.Now()}
+	h.due = h.began.Add(usual)
 	h.mu.Lock() // until the timer is there
 	defer h.mu.Unlock()
 	h.timer = time.AfterFunc(usual, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.over {
-			return
-		}
-		if !h.late {
+		now := time.Now()
+		switch {
+		case h.over || ctx.Err() != nil:
+		case now.Sub(h.due) > stalled:
+			h.began = now
+			h.wait(now, patience)
+		case !h.late:
 			h.late = true
 			select {
 			case p.late <- p.name:
 			default:
 			}
-			h.timer.Reset(patience - time.Since(h.began))
-			return
+			h.wait(now, patience-now.Sub(h.began))
+		default:
+			p.says(ctx, failed(seen{name: p.name, at: h.began, ended: now}, context.DeadlineExceeded))
+			h.began = now
+			h.wait(now, patience)
 		}
-		now := time.Now()
-		p.says(ctx, failed(seen{name: p.name, at: h.began, ended: now}, context.DeadlineExceeded))
-		h.began = now
-		h.timer.Reset(patience)
 	})
 	return h
 }
@@ -202,6 +215,9 @@ func (h *hearing) end() time.Time {
 	defer h.mu.Unlock()
 	h.over = true
 	h.timer.Stop()
+	if now := time.Now(); now.Sub(h.due) > stalled {
+		return now
+	}
 	return h.began
 }
 
@@ -214,6 +230,8 @@ func (p *prober) waits(ctx context.Context, c *mysql.Conn, s *seen) int {
 		return p.full
 	}
 	p.asked = s.at
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if n, err := mysql.CommitsWaitForRoom(ctx, c); err == nil { // else it is not known: it is no reason for anything
 		p.full = n
 	}

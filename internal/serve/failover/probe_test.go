@@ -84,6 +84,31 @@ func TestLateAnswers(t *testing.T) {
 	await.Until(t, func() bool { return len(p.late) > 0 }, "it to be told as late")
 }
 
+// TestStalled: a process that stood still knows of no member whether it would have answered meanwhile: two looks that it did not take are not two that failed.
+func TestStalled(t *testing.T) {
+	tells := make(chan seen, 4)
+	p := &prober{name: "a", tell: tells, late: make(chan string, 4)}
+	h := p.hears(t.Context())
+	began := h.began
+	h.mu.Lock()
+	h.late, h.due = true, time.Now().Add(-time.Minute) // when the timer ends it is late by that
+	h.mu.Unlock()
+	await.Until(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.began.After(began)
+	}, "the look to begin anew")
+	h.mu.Lock()
+	h.due = time.Now().Add(-time.Minute)
+	h.mu.Unlock()
+	if began = h.end(); time.Since(began) > 100*time.Millisecond {
+		t.Errorf("the look that failed began %s ago", time.Since(began))
+	}
+	if len(tells)+len(p.late) > 0 {
+		t.Errorf("told: %d looks, %d late", len(tells), len(p.late))
+	}
+}
+
 // TestCrowd: groups that are late are a crowd if a quarter of all are, and more than a few, in about the same second.
 func TestCrowd(t *testing.T) {
 	for _, c := range []struct {
@@ -103,6 +128,9 @@ func TestCrowd(t *testing.T) {
 			counted := int64(0)
 			k.is(&counted, now)
 			got = k.is(&counted, now) // once more in the same second it is no other group
+		}
+		if there := k.there(now); there != got {
+			t.Errorf("who is none of them sees a crowd: %t, and who is: %t", there, got)
 		}
 		if got != c.want {
 			t.Errorf("%d of %d, the last %s later: %t", c.late, c.groups, c.apart, got)

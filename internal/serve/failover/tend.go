@@ -40,13 +40,24 @@ func tendPace(g *group.Group, primary string, b failover.Belief, last map[string
 	return min(max(tendWell, time.Duration(groups)*tendApart), tendMost)
 }
 
+// urgent reports whether nobody takes writes, or two do, as the members were seen last. It is pure.
+func urgent(g *group.Group, primary string, last map[string]seen) bool {
+	for _, m := range g.Members {
+		if s, is := last[m.Name]; is && s.kind == "" && s.open != (m.Name == primary) {
+			return true
+		}
+	}
+	return false
+}
+
 // watchEvery is how often a controller that does not lead asks the members of a group what it has to know if it leads when the primary dies.
 const watchEvery = 10 * time.Second
 
 // standing is what the watcher remembers of what it did.
 type standing struct {
 	tried    time.Time       // when a failover was tried last
-	stood    string          // as what the members said then; "": it did not end by what they said
+	stood    string          // as what the members said then
+	after    time.Duration   // how long after that it is tried again if they say the same, as it ended
 	refilled time.Time       // when a rebuild was tried last
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
 	refused  error           // why the last failover was; nil: it was not
@@ -63,19 +74,24 @@ const (
 // again reports whether a failover is tried, as the members stand.
 func (s *standing) again(now time.Time, stand string) bool {
 	since := now.Sub(s.tried)
-	return since >= retryAfter && (s.refused == nil || s.stood != stand || since >= refusedAfter)
+	return since >= retryAfter && (s.stood != stand || since >= s.after)
 }
 
-// firm reports whether a failover ended by what the members said: not one that was cut off, nor one refused while a member did not answer that answers here. It is pure.
-func firm(err error, last map[string]seen) bool {
+// ended takes how a failover ended. One that was refused is not tried again soon; one that was cut off is, and one that was refused while members did not answer that answer here, but less
+// often each time.
+func (s *standing) ended(err error, last map[string]seen) {
 	var unheard *carry.Unheard
 	switch {
 	case !errors.Is(err, carry.ErrRefused), errors.Is(err, context.Canceled):
-		return false
-	case errors.As(err, &unheard):
-		return !slices.ContainsFunc(unheard.Members, func(name string) bool { s, is := last[name]; return is && s.kind == "" })
+		s.after = 0
+	case errors.As(err, &unheard) && slices.ContainsFunc(unheard.Members, func(name string) bool {
+		m, is := last[name]
+		return is && m.kind == "" && m.ended.Sub(m.at) < patience
+	}):
+		s.after = min(max(retryAfter, 2*s.after), refusedAfter)
+	default:
+		s.after = refusedAfter
 	}
-	return true
 }
 
 // stands is what a failover goes by of what the members say, and of what was set. It is pure.
@@ -155,12 +171,6 @@ func (w *watcher) care() carry.Care {
 // tend looks after a group: members that came back replicate again, the primary takes writes.
 func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, care carry.Care) result {
 	r := result{what: "look after " + name}
-	leave, ok := w.d.turn(ctx, c.Hurry)
-	if !ok {
-		r.err = context.Canceled
-		return r
-	}
-	defer leave()
 	did, seen, err := c.Tend(ctx, name, care)
 	r.err = err
 	r.tell = func() {

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,9 @@ func TestTendPace(t *testing.T) {
 		c.change(g, &b, last)
 		if got := tendPace(g, "a", b, last, 3); got != c.want {
 			t.Errorf("%s: each %s, want %s", c.what, got, c.want)
+		}
+		if got, want := urgent(g, "a", last), strings.HasSuffix(c.what, "takes no writes") || strings.HasSuffix(c.what, "takes writes"); got != want {
+			t.Errorf("%s: urgent: %t", c.what, got)
 		}
 		if c.want == tendWell {
 			for groups, want := range map[int]time.Duration{100: tendWell, 200: 10 * time.Second, 1000: tendMost} {

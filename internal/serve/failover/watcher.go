@@ -43,6 +43,7 @@ type watcher struct {
 	stops   map[string]context.CancelFunc
 	last    map[string]seen
 	crowded int64                // when it was late last, as crowd has it
+	poked   time.Time            // when members were last to be looked at soon
 	places  map[string]place     // how far replicas were behind when that was last known
 	ids     map[string]string    // server_uuid, or server_id, of members, as they last said it
 	reread  map[string]time.Time // when the account of a member that refuses it was read again
@@ -130,7 +131,7 @@ func (w *watcher) watch(ctx context.Context) {
 		case s := <-w.looks:
 			w.take(s)
 		case name := <-w.late:
-			if name == w.primary && !w.d.crowd.is(&w.crowded, time.Now()) { // when its replicas last heard from it is known the better the sooner they are asked
+			if name == w.primary && !w.crowd(time.Now()) { // when its replicas last heard from it is known the better the sooner they are asked
 				w.pokeAll()
 			}
 		case r := <-w.work:
@@ -262,7 +263,7 @@ func (w *watcher) watchPrimary() {
 	w.primary, w.named, w.belief = name, time.Now(), failover.Belief{}
 	w.watch_ = failover.NewWatch(w.d.patience, expected)
 	w.known, w.noted, w.absent = failover.Known{Name: name}, time.Time{}, absent{}
-	w.state.refused, w.state.awaits, w.state.left = nil, "", nil
+	w.state.refused, w.state.after, w.state.awaits, w.state.left = nil, 0, "", nil
 	w.heard, w.tended, w.opened = map[string]progress{}, time.Time{}, time.Time{}
 	for _, m := range w.g.Members {
 		if p := w.probers[m.Name]; p != nil {
@@ -299,7 +300,7 @@ func (w *watcher) take(s seen) {
 		return
 	}
 	if s.kind == "" {
-		had := failover.Had{At: s.at.UTC(), Received: s.executed}
+		had := failover.Had{At: s.ended.UTC(), Received: s.executed}
 		if len(s.channels) == 1 {
 			had.Received = failover.Received(s.executed, s.channels[0].Received)
 		}
@@ -331,9 +332,9 @@ func (w *watcher) witness(s seen) failover.Witness {
 	p, ok := w.heard[s.name]
 	switch {
 	case !ok:
-		p = progress{mark: mark, since: s.at}
+		p = progress{mark: mark, since: s.ended}
 	case p.mark != mark:
-		p.mark, p.at = mark, s.at
+		p.mark, p.at = mark, s.ended // it had heard that by then
 	}
 	w.heard[s.name] = p
 	x.Heard, x.Since = p.at, p.since
@@ -348,11 +349,21 @@ func (w *watcher) follows(ch fleet.Channel) bool {
 
 // suspect lets all members be looked at soon if the last look at the primary did not succeed: not if it was only late, as those at many others are.
 func (w *watcher) suspect() {
-	switch kind := w.last[w.primary].kind; {
-	case kind == "", kind == string(mysql.ClassTimeout) && w.d.crowd.is(&w.crowded, time.Now()):
+	now, kind := time.Now(), w.last[w.primary].kind
+	switch {
+	case kind == "", kind == string(mysql.ClassTimeout) && w.crowd(now) && now.Sub(w.poked) < everyCrowd:
 	default:
+		w.poked = now
 		w.pokeAll()
 	}
+}
+
+// crowd reports whether the group is one of many that are late. One that has been so for long is down, and says nothing of the others.
+func (w *watcher) crowd(now time.Time) bool {
+	if since := w.belief.Since; !since.IsZero() && now.Sub(since) > lateFor {
+		return w.d.crowd.there(now)
+	}
+	return w.d.crowd.is(&w.crowded, now)
 }
 
 // pokeAll lets all members be looked at soon.
@@ -383,6 +394,7 @@ func (w *watcher) judge(ctx context.Context) {
 		w.waiting("")
 		w.refused(nil)
 		w.leaves(nil)
+		w.state.after = 0
 	}
 	if w.belief.State != before.State && w.g.Active {
 		w.tell(before)
@@ -396,10 +408,15 @@ func (w *watcher) judge(ctx context.Context) {
 	}
 	complete := len(w.last) == len(w.probers) || now.Sub(w.since) >= everyMember
 	if !w.d.Lead.Leader() {
-		if complete && w.belief.State == failover.Alive && now.Sub(w.tended) >= watchEvery {
-			w.tended, w.busy = now, true
-			c, name := w.looker(), w.g.Name
-			go func() { w.work <- w.tend(ctx, c, name, carry.Looks) }()
+		if complete && w.belief.State == failover.Alive && now.Sub(w.tended) >= max(watchEvery, tendPace(w.g, w.primary, w.belief, w.last, w.d.crowd.count())) {
+			if leave, ok := w.d.turn(); ok {
+				w.tended, w.busy = now, true
+				c, name := w.looker(), w.g.Name
+				go func() {
+					defer leave()
+					w.work <- w.tend(ctx, c, name, carry.Looks)
+				}()
+			}
 		}
 		return
 	}
@@ -416,9 +433,16 @@ func (w *watcher) judge(ctx context.Context) {
 	case w.belief.Alone && w.primary != "" && !w.noted.Equal(w.belief.Since):
 		w.silent(ctx)
 	case now.Sub(w.tended) >= tendPace(w.g, w.primary, w.belief, w.last, w.d.crowd.count()) && complete:
+		leave, ok := w.d.turn()
+		if !ok && !urgent(w.g, w.primary, w.last) {
+			return
+		}
 		w.tended = now
 		c, name, care := w.looker(), w.g.Name, w.care()
 		w.start(ctx, func(ctx context.Context) result {
+			if ok {
+				defer leave()
+			}
 			if r, was := w.goOn(ctx, c, name); was {
 				return r
 			}
@@ -521,6 +545,12 @@ func (w *watcher) takeOver(ctx context.Context) {
 	w.start(ctx, func(ctx context.Context) result {
 		if r, was := w.goOn(ctx, c, a.Group); was {
 			r.over = denied == ""
+			tell := r.tell
+			r.tell = func() {
+				if w.state.ended(r.err, w.last); tell != nil {
+					tell()
+				}
+			}
 			return r
 		}
 		if denied != "" {
@@ -531,11 +561,8 @@ func (w *watcher) takeOver(ctx context.Context) {
 		r := result{err: err, over: true, what: "failover of " + a.Group}
 		if err != nil {
 			r.tell = func() {
-				if errors.Is(err, carry.ErrRefused) {
+				if w.state.ended(err, w.last); errors.Is(err, carry.ErrRefused) && !errors.Is(err, context.Canceled) {
 					w.refused(err)
-				}
-				if !firm(err, w.last) {
-					w.state.stood = ""
 				}
 			}
 		}
@@ -619,7 +646,7 @@ func (w *watcher) done(r result) {
 		w.d.Logger.Info("group", "group", w.g.Name, "text", r.what+": another controller leads now, and goes on with it")
 		return
 	}
-	told := r.err != nil && !errors.Is(r.err, group.ErrHeld) && !errors.Is(r.err, context.Canceled)
+	told := r.err != nil && !errors.Is(r.err, group.ErrHeld) && (!errors.Is(r.err, context.Canceled) || errors.Is(r.err, carry.ErrSurprise))
 	if told {
 		w.once(r.what+": "+r.err.Error(), fleet.SeverityCritical, r.what+": "+r.err.Error())
 	}

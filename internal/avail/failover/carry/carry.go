@@ -166,7 +166,10 @@ func lookAt(ctx context.Context, g *group.Group, targets map[string]mysql.Target
 	s := look.Search(list)
 	s.Patience, s.Alone = patience, true
 	t := s.Discover(ctx, starts)
-	return t, ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return t, fmt.Errorf("the look at the members was cut off: %w", err)
+	}
+	return t, nil
 }
 
 // leased runs f while the group's lease is held, with a context that ends when it is lost. The group that f gets has the new epoch in its lease.

@@ -278,6 +278,9 @@ func (r *run) giveUp(ctx context.Context, why error) error {
 	}
 	failed, err := r.putBack(bctx)
 	if why = errors.Join(why, err); failed {
+		if !errors.Is(why, ErrRefused) {
+			why = errors.Join(why, fmt.Errorf("%w: not all members receive again", ErrSurprise))
+		}
 		return r.finish(bctx, failover.Failed, why)
 	}
 	return r.finish(bctx, failover.Undone, why)
