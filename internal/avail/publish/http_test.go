@@ -149,7 +149,7 @@ func TestWait(t *testing.T) {
 	if w := <-done; w.Code != 200 || json.Unmarshal(w.Body.Bytes(), &v) != nil || v.Epoch != 2 {
 		t.Errorf("a change: %d %+v", w.Code, v)
 	}
-	go func() { done <- asked(d, "GET", "/api/view?wait=30s", "If-None-Match", `"`+Tag(v)+`"`) }()
+	go func() { done <- asked(d, "GET", "/api/view?wait=30s", "If-None-Match", `"`+tagOf(coarse(v))+`"`) }()
 	b.Forget("shop")
 	if w := <-done; w.Code == 200 || w.Code == 304 {
 		t.Errorf("a group that went: %d", w.Code)
@@ -157,12 +157,12 @@ func TestWait(t *testing.T) {
 	d = NewDesk(b, time.Millisecond)
 	b.Tell(shop(3, "db2", time.Now()), nil)
 	v, _ = b.View("shop")
-	if w := asked(d, "GET", "/api/view?wait=30s", "If-None-Match", `"`+Tag(v)+`"`); w.Code != 503 {
+	if w := asked(d, "GET", "/api/view?wait=30s", "If-None-Match", `"`+tagOf(coarse(v))+`"`); w.Code != 503 {
 		t.Errorf("a view that got too old: %d", w.Code)
 	}
 	d = NewDesk(b, time.Hour)
 	d.waiting.Store(mostWaiting)
-	if w := asked(d, "GET", "/api/view?wait=30s", "If-None-Match", `"`+Tag(v)+`"`); w.Code != http.StatusNotModified {
+	if w := asked(d, "GET", "/api/view?wait=30s", "If-None-Match", `"`+tagOf(coarse(v))+`"`); w.Code != http.StatusNotModified {
 		t.Errorf("one too many who waits: %d", w.Code)
 	}
 }
@@ -182,7 +182,7 @@ func TestOlderEpoch(t *testing.T) {
 	if v, _ := b.View("shop"); v.Epoch != 6 || v.Primary.Name != "db2" {
 		t.Errorf("%+v", v)
 	}
-	if Tag(shop(1, "db1", now)) == Tag(shop(2, "db1", now)) {
+	if tagOf(coarse(shop(1, "db1", now))) == tagOf(coarse(shop(2, "db1", now))) {
 		t.Error("two epochs have one tag")
 	}
 }

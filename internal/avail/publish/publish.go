@@ -39,10 +39,7 @@ type Known struct {
 // lagStep is how much a lag has to change before a view is another one.
 const lagStep = time.Second
 
-// Tag tells views apart. It leaves out when they were last seen to be so, and small changes of lags.
-func Tag(v group.View) string { return tag(coarse(v)) }
-
-// coarse is a view without what changes all the time.
+// coarse is a view without what changes all the time: when it was last seen to be so, and small changes of lags.
 func coarse(v group.View) group.View {
 	v.Seen = time.Time{}
 	v.Replicas = slices.Clone(v.Replicas)
@@ -55,7 +52,8 @@ func coarse(v group.View) group.View {
 	return v
 }
 
-func tag(v group.View) string {
+// tagOf tells views apart that are coarse.
+func tagOf(v group.View) string {
 	text, err := json.Marshal(v)
 	if err != nil { // a weight that is no number
 		text = []byte(err.Error())
@@ -127,7 +125,7 @@ func (b *Board) Tell(v group.View, members []group.Member) bool {
 	p.view, p.members = v, slices.Clone(members)
 	if told := coarse(v); !reflect.DeepEqual(told, p.told) {
 		p.told = told
-		if tag := tag(told); tag != p.tag {
+		if tag := tagOf(told); tag != p.tag {
 			p.tag = tag
 			close(p.changed)
 			p.changed = make(chan struct{})
