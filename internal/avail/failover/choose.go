@@ -165,8 +165,8 @@ func (ch *chooser) sets(c *Candidate, n *topology.Node) {
 		return
 	}
 	c.received = c.executed
-	if len(n.Channels) == 1 {
-		if r, err := mysql.ParseGTIDSet(n.Channels[0].Received); err == nil {
+	for _, l := range n.Channels {
+		if r, err := mysql.ParseGTIDSet(l.Received); err == nil {
 			c.received = c.received.Union(r)
 		}
 	}
@@ -496,16 +496,22 @@ func (ch *chooser) losses() {
 	had := []string{ch.Known.Owed()}
 	for i := range ch.c.Candidates {
 		c := &ch.c.Candidates[i]
-		if slices.ContainsFunc(c.Refused, func(r Refusal) bool {
+		apart := slices.ContainsFunc(c.Refused, func(r Refusal) bool {
 			return slices.Contains([]string{"faulty", "errant", "gtid", "other_source", "channels"}, r.Code)
-		}) {
-			continue // what it has beyond the others need not come from the old primary
-		}
-		if c.node < 0 || !ch.Topology.Nodes[c.node].Seen { // it does not answer: what it had when it was last seen
+		})
+		seen := c.node >= 0 && ch.Topology.Nodes[c.node].Seen
+		if !apart || seen && ch.receivedFromOld(c) { // what it had when it was last seen: one that was started since may have thrown that away
 			had = append(had, ch.Known.lacking(ch.Known.Had[c.Name].Received, sets).String())
-			continue
 		}
-		had = append(had, c.received.Subtract(have).String())
+		switch more := c.received.Subtract(have).String(); {
+		case !seen:
+		case !apart:
+			had = append(had, more)
+		case ch.receivedFromOld(c): // what it has beyond the others need not come from the old primary
+			e, _ := mysql.ErrantTransactions(more, sets...) // of sets that cannot be read it is known that they cannot
+			mine, _ := e.Split(ch.fromOld)
+			had = append(had, mine.String())
+		}
 	}
 	lost, err := mysql.ErrantTransactions(strings.Join(had, ","), sets...)
 	if lost = lost.Forgotten(strings.Join(reached, ","), ch.Known.ServerID); err != nil || lost.Empty() {
@@ -515,6 +521,12 @@ func (ch *chooser) losses() {
 	if ch.Lossless {
 		refuse(&ch.c.Refused, "loss", "wait for "+ch.Old+", or risso failover --accept-loss", "%s that %s had would be lost: %s", digits.Counted(int(ch.c.Count), "transaction"), cmp.Or(ch.Old, "the old primary"), short(ch.c.Lost))
 	}
+}
+
+// receivedFromOld reports whether a member replicated from the old primary, whatever keeps it from being promoted: it may have acknowledged what no other one has.
+func (ch *chooser) receivedFromOld(c *Candidate) bool {
+	channels := ch.Topology.Nodes[c.node].Channels
+	return slices.ContainsFunc(channels, func(l topology.Channel) bool { return ch.fromPrimary(&l) })
 }
 
 // NewRefusal is a reason why something is not done.

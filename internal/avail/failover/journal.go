@@ -55,6 +55,7 @@ type Was struct {
 	Applying  bool   `json:"applying,omitempty"`  // it applied what it received
 	Receives  bool   `json:"receives,omitempty"`  // its receiver ran, or tried to, before it was stopped for this: nobody had stopped it
 	Stopped   bool   `json:"stopped,omitempty"`   // its receiving was stopped for this
+	Final     bool   `json:"-"`                   // it was stopped by this process: one that another one stopped may have been started since, and receive again
 	Compared  bool   `json:"compared,omitempty"`  // what it received was known when the new primary was chosen
 	Repointed bool   `json:"repointed,omitempty"` // it follows the new primary
 	Delay     int    `json:"delay,omitempty"`     // by how many seconds it stayed behind on purpose, before that was taken away for this

@@ -164,7 +164,7 @@ func proven(j *Journal) (Verdict, string) {
 	}
 	need := k.needed()
 	if len(asked) < need {
-		return PerhapsLost, fmt.Sprintf("it is not certain that nothing is lost: each commit waited for %s, but only %d of the %d that acknowledge could be asked; %d are needed to be sure",
+		return PerhapsLost, fmt.Sprintf("it is not certain that nothing is lost: each commit waited for %s, but only of %d of the %d that acknowledge it is certain what they had received; %d are needed to be sure",
 			digits.Counted(max(1, k.WaitFor), "replica"), len(asked), len(k.Acks), need)
 	}
 	return NothingLost, fmt.Sprintf("zero acknowledged transactions lost: as it was last seen%s, each commit of %s waited for %s without a time-out (AFTER_SYNC), all that %s received is on %s, and no commit can have been acknowledged without one of them",

@@ -95,7 +95,7 @@ func (h *Hand) Failover(ctx context.Context, a carry.Asked, dryRun bool) (Change
 	if err := h.leads(); err != nil {
 		return out, err
 	}
-	a.Known, a.Because = f.Known, f.Because
+	a.From, a.Known, a.Because = f.Old, f.Known, f.Because
 	j, err := c.Failover(ctx, a)
 	return out.ended(j), err
 }

@@ -40,7 +40,7 @@ func (w *watcher) placed(s seen) {
 		heard = w.heard[s.name].since
 	}
 	beat := time.Duration(ch.BeatEvery * float64(time.Second))
-	if silent := s.at.Sub(heard); beat > 0 && !heard.IsZero() && silent > beat+silences*everyMember {
+	if silent := s.ended.Sub(heard); beat > 0 && !heard.IsZero() && silent > beat+silences*everyMember {
 		p.lag += silent
 	}
 	w.places[s.name] = p

@@ -46,7 +46,7 @@ func TestLag(t *testing.T) {
 		began := time.Now()
 		for _, l := range c.looks {
 			l.ch.Beats = l.beats
-			w.take(seen{name: "b", at: began.Add(l.after), kind: l.kind, channels: []read.ReplicaChannel{l.ch}})
+			w.take(seen{name: "b", at: began.Add(l.after), ended: began.Add(l.after), kind: l.kind, channels: []read.ReplicaChannel{l.ch}})
 		}
 		v := w.viewOf(g, began)
 		if len(v.Replicas) > 0 != c.reads {

@@ -304,6 +304,9 @@ func (w *watcher) take(s seen) {
 		if len(s.channels) == 1 {
 			had.Received = failover.Received(s.executed, s.channels[0].Received)
 		}
+		if w.watch_.Suspected() { // one that was started since may have thrown away what it had acknowledged
+			had.Received = failover.Received(w.had[s.name].Received, had.Received)
+		}
 		w.had[s.name] = had
 	}
 	if s.open && s.kind == "" && w.primary != "" && w.d.Lead.Leader() {
@@ -539,7 +542,7 @@ func (w *watcher) takeOver(ctx context.Context) {
 	}
 	w.state.tried, w.state.stood = now, stand
 	key := fmt.Sprintf("dead %s %d", w.primary, w.g.Epoch)
-	a := carry.Asked{Group: w.g.Name, By: "risso serve", Automatic: true, Because: w.belief.Words, Known: w.knows(), Since: w.belief.Since}
+	a := carry.Asked{Group: w.g.Name, By: "risso serve", From: w.primary, Automatic: true, Because: w.belief.Words, Known: w.knows(), Since: w.belief.Since}
 	a.Known.Full = w.belief.Kind == failover.KindFull
 	c := w.carrier()
 	w.start(ctx, func(ctx context.Context) result {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -25,6 +27,9 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) error {
 		if i := r.g.Primary(); i >= 0 {
 			j.Old = r.g.Members[i].Name
+		}
+		if a.From != "" && a.From != j.Old { // another change came first
+			return changedMeanwhile(r.g, failover.Failover, a.From)
 		}
 		var err error
 		if a.Known, err = c.knownOf(ctx, r.g, a.Known); err != nil {
@@ -98,16 +103,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		if err != nil {
 			return failover.Choice{}, err
 		}
-		var receiving []string
-		for name, w := range before(t) {
-			if w.Source != "" && !r.j.Before[name].Stopped { // what it received is not final
-				receiving = append(receiving, name)
-			}
-			was := r.j.Before[name]
-			w.Receives, w.Stopped, w.Farewell, w.Delay = was.Receives, was.Stopped, was.Farewell, was.Delay
-			w.Compared = w.Stopped
-			r.j.Before[name] = w
-		}
+		receiving := r.compared(t)
 		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Receiving: receiving, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
 			return c, nobody("failover of "+r.g.Name, c, t)
@@ -138,6 +134,42 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		r.words(c.Winner, "it does not do: %v", err)
 		tried = append(tried, c.Winner)
 	}
+}
+
+// compared takes what the members said after they were stopped, and returns those whose receiving is not known to have ended: what they have is not final. Only who said it this time is
+// compared with the one that is chosen: one that did before, and has fallen silent, may have what nobody else has, and what it said then is remembered.
+func (r *run) compared(t *topology.Topology) (receiving []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, w := range r.j.Before {
+		w.Compared = false
+		r.j.Before[name] = w
+	}
+	for name, w := range before(t) {
+		was, n := r.j.Before[name], &t.Nodes[t.Find(name)]
+		final := was.Final && !slices.ContainsFunc(n.Channels, func(ch topology.Channel) bool { return ch.IORunning != "No" })
+		if len(n.Channels) > 0 && !final {
+			receiving = append(receiving, name)
+		}
+		w.Receives, w.Stopped, w.Final, w.Farewell, w.Delay = was.Receives, was.Stopped, was.Final, was.Farewell, was.Delay
+		// A server that was started since may have thrown away what it had acknowledged, and not applied: MariaDB by GTID, MySQL with relay_log_recovery.
+		w.Compared = final && len(n.Channels) < 2 && (n.Started.IsZero() || r.j.Known.At.IsZero() || n.Started.Before(r.j.Known.At))
+		r.j.Before[name] = w
+		if final {
+			had := failover.Had{At: time.Now().UTC(), Received: failover.Received(r.j.Known.Had[name].Received, said(n))}
+			r.j.Known.Had = failover.Remember(r.j.Known.Had, map[string]failover.Had{name: had})
+		}
+	}
+	return receiving
+}
+
+// said is all that a member has, applied or not.
+func said(n *topology.Node) string {
+	sets := []string{n.GTID.Executed, n.GTID.State}
+	for _, ch := range n.Channels {
+		sets = append(sets, ch.Received)
+	}
+	return failover.Received(sets...)
 }
 
 func from(c failover.Choice) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
@@ -210,6 +211,9 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 	refused := len(list) == 1 && mysql.LoginRefused(list[0].Status, list[0].Tries)
 	if len(list) == 1 && list[0].Status.Source == address && list[0].GTID && list[0].SQLRunning && list[0].Status.IORunning != "No" && !refused {
 		return nil // it was done before
+	}
+	if outer, err := read.OuterChannels(ctx, n.c); err != nil || len(outer) > 1 { // the others are somebody's own
+		return errors.Join(err, fault.New(fault.Failed, "point the channel of the group there by hand, or end the others", fmt.Errorf("%w: %s replicates by %s", ErrSurprise, n.name, digits.Plural(len(outer), "channel", "channels"))))
 	}
 	if len(list) > 0 {
 		if err := r.unhitch(ctx, n, address, channelName(list)); err != nil {

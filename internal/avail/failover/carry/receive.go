@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -124,8 +126,10 @@ func (r *run) stopReceiver(ctx context.Context, n *node) error {
 	if err := r.shorten(ctx, n); err != nil { // it only takes longer then
 		r.words(n.name, "it may take 2 s to stop receiving: %v", err)
 	}
-	if err := r.do(ctx, n, n.c.Server.StopThread(channelName(list), mysql.Receiver)); err != nil {
-		return err
+	for _, channel := range r.inside(list) {
+		if err := r.do(ctx, n, n.c.Server.StopThread(channel, mysql.Receiver)); err != nil {
+			return err
+		}
 	}
 	if err := r.giveBack(ctx, n); err != nil { // it is in the journal
 		r.words(n.name, "%v", err)
@@ -133,8 +137,21 @@ func (r *run) stopReceiver(ctx context.Context, n *node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.j.Before[n.name]
-	r.j.Before[n.name] = failover.Was{Receives: w.Receives, Stopped: true, Farewell: w.Farewell, Delay: w.Delay}
+	r.j.Before[n.name] = failover.Was{Receives: w.Receives, Stopped: true, Final: true, Farewell: w.Farewell, Delay: w.Delay}
 	return nil
+}
+
+// inside are the channels by which a member replicates from within the group: its only one, or, of several, those that lead to members.
+func (r *run) inside(list []read.ReplicaChannel) (names []string) {
+	if len(list) < 2 {
+		return []string{channelName(list)}
+	}
+	for _, ch := range list {
+		if slices.ContainsFunc(r.g.Members, func(m group.Member) bool { return strings.EqualFold(m.Address, ch.Status.Source) }) {
+			names = append(names, ch.Name)
+		}
+	}
+	return names
 }
 
 // noteReceives writes down that a member receives, before that is stopped: one that somebody had stopped is not started if nobody follows. What a process that was cut off wrote counts on.
@@ -221,7 +238,12 @@ func (r *run) receiveAgain(ctx context.Context, n *node) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	return r.do(ctx, n, n.c.Server.StartThread(channelName(list), mysql.Receiver))
+	for _, channel := range r.inside(list) {
+		if err := r.do(ctx, n, n.c.Server.StartThread(channel, mysql.Receiver)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errDrops says that START throws away what a member received.

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
+	"github.com/rissodb/risso/internal/avail/fence"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/topology"
@@ -317,5 +319,63 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		r.words(r.j.New, "it may take writes already, and cannot be asked: another one follows, and it is kept from writes")
 		return r.failoverAgain(ctx)
 	}
+	switch back, err := r.shutAgain(ctx, n); {
+	case back:
+		return r.takeBack(ctx, fmt.Errorf("%w: it was cut off, and %s has taken writes since", ErrSurprise, r.j.Old))
+	case err != nil:
+		return r.giveUp(ctx, err)
+	}
 	return r.promoted(ctx, n, status, why)
+}
+
+// shutAgain keeps the old primary from writes before a promotion that was cut off goes on: it may have been started since, or its lock ended with the process that had it, and take writes. Where
+// the new one takes none yet, it applies first what it has received since. back: the old primary handed over, and has taken writes since that the new one has not: it stays the primary. Its error
+// is of what keeps the new one from being promoted.
+func (r *run) shutAgain(ctx context.Context, n *node) (back bool, err error) {
+	rows, err := n.c.Maps(ctx, n.c.Server.StandingQuery())
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	closed, _ := strconv.ParseBool(rows[0]["closed"])
+	list, err := read.OuterChannels(ctx, n.c)
+	if err != nil {
+		return false, err
+	}
+	var res *fence.Result
+	if r.j.Kind == failover.Switchover {
+		if res, err = r.shut(ctx, r.j.Old, fence.Options{Limit: r.Limits.Stop}); err != nil {
+			r.words(r.j.Old, "it could not be kept from writes: %v", err)
+		}
+	} else if r.j.Old != "" || closed {
+		if err := r.fence(ctx); err != nil && closed && len(list) > 0 { // else it is too late
+			return false, err
+		}
+	}
+	if !closed {
+		return false, nil
+	}
+	if len(list) == 1 {
+		if list[0].Status.IORunning != "No" {
+			if err := r.do(ctx, n, n.c.Server.StopThread(list[0].Name, mysql.Receiver)); err != nil {
+				return false, err
+			}
+		}
+		received, err := receivedBy(ctx, n)
+		if err == nil {
+			err = r.drain(ctx, n, received)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if res == nil {
+		return false, nil
+	}
+	old, err := r.node(ctx, r.j.Old)
+	if err != nil { // it is kept from writes: who looks after it sees what it has
+		r.words(r.j.Old, "it is not known whether it took writes: %v", err)
+		return false, nil
+	}
+	more, err := r.beyond(ctx, old, n)
+	return err == nil && more != "", err
 }

@@ -26,7 +26,7 @@ import (
 type Asked struct {
 	Group      string
 	To         string // the member that is to be the primary; "": the best
-	From       string // of a switchover, the primary of the plan that was agreed to; "": whoever is
+	From       string // the primary of the plan that was agreed to; "": whoever is
 	By         string // who asks
 	Automatic  bool   // nobody does
 	Because    string // what was seen
@@ -254,7 +254,7 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 	var p *Planned
 	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) (err error) {
 		if i := r.g.Primary(); a.From != "" && i >= 0 && r.g.Members[i].Name != a.From { // another change came first
-			return changedMeanwhile(r.g, a.From)
+			return changedMeanwhile(r.g, failover.Switchover, a.From)
 		}
 		if p, err = c.plan(ctx, r.g, r.targets, r.access, a); err != nil {
 			return err
@@ -273,10 +273,14 @@ func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, e
 	})
 }
 
-// changedMeanwhile refuses a switchover from a member that is not the primary any more: what would be done now is not what somebody agreed to.
-func changedMeanwhile(g *group.Group, from string) error {
-	return fault.New(fault.Failed, "risso switchover --group "+g.Name+" --dry-run shows what would be done now",
-		fmt.Errorf("switchover of %s: %w: %s is not the primary any more, %s is; nothing was changed", g.Name, ErrRefused, from, g.Members[g.Primary()].Name))
+// changedMeanwhile refuses a change of a member that is not the primary any more: what would be done now is not what somebody agreed to.
+func changedMeanwhile(g *group.Group, kind failover.Kind, from string) error {
+	now := "nobody is"
+	if i := g.Primary(); i >= 0 {
+		now = g.Members[i].Name + " is"
+	}
+	return fault.New(fault.Failed, fmt.Sprintf("risso %s --group %s --dry-run shows what would be done now", kind, g.Name),
+		fmt.Errorf("%s of %s: %w: %s is not the primary any more, %s; nothing was changed", kind, g.Name, ErrRefused, from, now))
 }
 
 // begin begins a change: with the lease, and unless one waits that was cut off, made says what the journal begins with, and do does it.

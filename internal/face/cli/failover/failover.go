@@ -174,7 +174,15 @@ func (c *command) failover(ctx context.Context, cr *carry.Carrier, a carry.Asked
 	if err := screen.Agreed(c.Streams, c.yes); err != nil {
 		return err
 	}
-	a.Known, a.Because = f.Known, f.Because
+	if !c.yes { // it may live by now
+		if f, err = cr.Forecast(ctx, a); err != nil {
+			return carry.Interrupted(ctx, nil, err)
+		}
+		if err := f.Refused(); err != nil {
+			return c.answer(ans, nil, err)
+		}
+	}
+	a.From, a.Known, a.Because = ans.Old, f.Known, f.Because
 	j, err := cr.Failover(ctx, a)
 	err = carry.Interrupted(ctx, j, err)
 	if j != nil {
