@@ -168,7 +168,7 @@ func (f *Forecast) delayed(t *topology.Topology, to string, drain time.Duration)
 	}
 }
 
-// delayAgain gives members back that they stay behind on purpose, as nobody follows. Its error says of which that is not so.
+// delayAgain gives members back that they stay behind on purpose, but for one that does not replicate any more. Its error says of which that is not so.
 func (r *run) delayAgain(ctx context.Context) (failed error) {
 	for name, w := range r.j.Before {
 		if w.Delay == 0 {
@@ -178,7 +178,9 @@ func (r *run) delayAgain(ctx context.Context) (failed error) {
 		if err == nil {
 			var list []read.ReplicaChannel
 			if list, err = read.ReplicaChannels(ctx, n.c); err == nil && len(list) == 1 && list[0].Delay != w.Delay {
-				err = r.setDelay(ctx, n, list[0].Name, w.Delay)
+				if err = keepsDelayed(ctx, n, list[0]); err == nil {
+					err = r.setDelay(ctx, n, list[0].Name, w.Delay)
+				}
 			}
 			n.close()
 		}
@@ -188,4 +190,16 @@ func (r *run) delayAgain(ctx context.Context) (failed error) {
 		}
 	}
 	return failed
+}
+
+// keepsDelayed is an error if a member would throw away what it received, and has not applied, when its delay is changed: both of its threads stand then.
+func keepsDelayed(ctx context.Context, n *node, ch read.ReplicaChannel) error {
+	if ch.Status.IORunning != "No" {
+		return nil
+	}
+	done, err := mysql.ReceivedAll(ctx, n.c, ch.Received)
+	if err == nil && !done {
+		err = errors.New("it does not receive, and would throw away what it has not applied")
+	}
+	return err
 }

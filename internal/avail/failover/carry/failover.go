@@ -94,9 +94,10 @@ func (r *run) promoted(ctx context.Context, n *node, old group.Status, why strin
 	return r.conclude(ctx)
 }
 
-// choose chooses who follows and lets it apply all that it received; one that cannot is passed over.
+// choose chooses who follows and lets it apply all that it received; one that cannot is passed over, and so is one from which others cannot get what it received.
 func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
+	var unfit []error
 	known, covered := r.j.Known.Executed, r.j.Known.Covered
 	for {
 		t, err := r.lookAtStopped(ctx)
@@ -106,7 +107,7 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		receiving := r.compared(t)
 		c := failover.Choose(failover.Question{Group: r.g, Topology: t, Old: r.j.Old, Known: r.j.Known, To: a.To, Lossless: r.g.Policy.Lossless && !a.AcceptLoss, Without: tried, Receiving: receiving, Room: rooms(ctx, r.g, t, r.targets, r.access)})
 		if len(c.Refused) > 0 {
-			return c, nobody("failover of "+r.g.Name, c, t)
+			return c, cannotFeed(nobody("failover of "+r.g.Name, c, t), unfit)
 		}
 		if r.stopRest(ctx) {
 			continue // with what they have received by now
@@ -127,6 +128,11 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 			r.j.Out = c.Out
 			r.toWait(t, c.Winner, append(failover.Outs(c.Out), r.j.Old)...)
 			return c, nil
+		}
+		if u := (*unfed)(nil); ctx.Err() == nil && errors.As(err, &u) {
+			r.words(c.Winner, "%v", u)
+			tried, unfit = append(tried, u.from), append(unfit, u)
+			continue
 		}
 		if ctx.Err() != nil || a.To != "" {
 			return c, err
@@ -198,21 +204,7 @@ func (r *run) prepare(ctx context.Context, c failover.Choice) error {
 	if c.From == "" {
 		return nil
 	}
-	feeder, err := r.node(ctx, c.From)
-	if err != nil {
-		return err
-	}
-	all, err := receivedBy(ctx, feeder)
-	if err != nil {
-		return err
-	}
-	if err := r.drain(ctx, feeder, all); err != nil {
-		return err
-	}
-	if err := r.follow(ctx, n, r.g.Members[r.g.Find(c.From)].Address); err != nil {
-		return err
-	}
-	return r.drain(ctx, n, all)
+	return r.feed(ctx, n, c.From)
 }
 
 // receivedBy is all that a member has received by its channel, applied or not.

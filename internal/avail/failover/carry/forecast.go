@@ -35,6 +35,7 @@ type Forecast struct {
 
 	cutOff  error    // a change was cut off, and comes first
 	asked   []string // members that answer
+	feed    []string // the statements by which a delayed member applies what the winner gets from it
 	hurries []string // the statements by which one that was named stays behind on purpose no more
 	events  []string // the statements by which the winner runs the events of the old primary
 }
@@ -61,6 +62,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	}
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access), c.full(ctx, g, t, targets))
 	f.delayed(t, a.To, c.Limits.Drain)
+	f.feeds(t, c.Limits.Drain)
 	f.cutOff, f.Closed = c.CutOff(ctx, g), c.closed(ctx, g, t, targets)
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
@@ -347,6 +349,7 @@ func (f *Forecast) steps(t *topology.Topology) {
 	s := mysql.Of(t.Nodes[i].Server)
 	step(f.Choice.Winner, "until it has applied all that it received", "wait")
 	if f.Choice.From != "" {
+		step(f.Choice.From, "it applies what it received without its delay, which it has back at the end", f.feed...)
 		step(f.Choice.Winner, "until it has all that this one has", "replicate from "+f.Choice.From)
 	}
 	step(f.Choice.Winner, "", s.StopAll()...)

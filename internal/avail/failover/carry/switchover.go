@@ -616,6 +616,9 @@ func (r *run) conclude(ctx context.Context) error {
 	r.giveAllBack(ctx)
 	r.verify(ctx, failed)
 	told.Wait()
+	if err := r.delayAgain(ctx); err != nil {
+		r.caution("%v", err)
+	}
 	r.receipt(ctx)
 	r.wellFor(ctx)
 	if ctx.Err() != nil { // whoever has the lease by now brings it to its end
