@@ -105,6 +105,7 @@ type Journal struct {
 	Old        string         `json:"old"`
 	New        string         `json:"new,omitempty"`
 	Doubtful   string         `json:"doubtful,omitempty"` // who was being promoted when it was cut off, and could not be asked then: it may take writes
+	Ordered    bool           `json:"ordered,omitempty"`  // an agent may have been told that its server is not the primary as of this epoch: it believes no older one any more
 	Began      time.Time      `json:"began"`
 	Ended      time.Time      `json:"ended,omitzero"`
 	EndedBy    string         `json:"ended_by,omitempty"` // the process that brought it to its end, or took it back

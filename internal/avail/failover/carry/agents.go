@@ -37,6 +37,10 @@ func (r *run) orderAgent(ctx context.Context, name string) bool {
 		return false
 	}
 	member := group.Server{Name: name, Address: r.g.Members[r.g.Find(name)].Address}
+	if err := r.ordering(ctx); err != nil {
+		r.words(name, "its agent is not asked to keep it from writes: %v", err)
+		return false
+	}
 	ctx, stop := context.WithTimeout(ctx, agentTime)
 	defer stop()
 	res, err := agent.Order(ctx, http.DefaultClient, at, r.access.Agents, r.g.Name, member, r.j.Epoch)
@@ -46,6 +50,46 @@ func (r *run) orderAgent(ctx context.Context, name string) bool {
 	}
 	r.words(name, "its agent: %s", res.Words())
 	return res.Proven
+}
+
+// ordering writes down that an agent is given an order, before that is done: who takes the change back has to tell that agent of a newer epoch.
+func (r *run) ordering(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.j.Ordered {
+		return nil
+	}
+	r.j.Ordered = true
+	return unwritten(r.j.Save(ctx))
+}
+
+// countermand tells the agent of the old primary, by a newer epoch, that its server is the primary as before. Where another member takes writes by now it stays closed.
+func (r *run) countermand(ctx context.Context) error {
+	if !r.j.Ordered || r.j.Old == "" {
+		return nil
+	}
+	if err := r.alone(ctx, r.j.Old, false); err != nil {
+		return err
+	}
+	return r.confirm(ctx, r.j.Old, r.j.Epoch+1)
+}
+
+// confirm lets a member be the primary, as it is, in a newer epoch: an agent that obeyed an order, or that heard of a newer epoch than the group has since an older state was
+// restored, believes nothing else.
+func (r *run) confirm(ctx context.Context, member string, epoch uint64) error {
+	g, err := r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+		if !r.mine(g) {
+			return ErrLost
+		}
+		if i := g.Primary(); i >= 0 && g.Members[i].Name == member {
+			g.Epoch = max(g.Epoch, epoch)
+		}
+		return nil
+	})
+	if err == nil {
+		r.g = g
+	}
+	return err
 }
 
 // AgentSaid is what the agent of a member tells.

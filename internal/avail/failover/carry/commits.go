@@ -357,5 +357,8 @@ func (r *run) reopen(ctx context.Context, member string, t *topology.Topology) e
 	if err := r.alone(ctx, member, true); err != nil {
 		return err
 	}
+	if err := r.confirm(ctx, member, r.g.Lease.Epoch); err != nil {
+		return err
+	}
 	return r.open(ctx, n)
 }

@@ -316,6 +316,9 @@ func (r *run) putBack(ctx context.Context) (failed bool, err error) {
 	if err := r.unfence(ctx); err != nil {
 		r.words(r.j.Old, "it does not have back what it had: %v", err)
 	}
+	if err := r.countermand(ctx); err != nil {
+		r.words(r.j.Old, "its agent, which was told that it is not the primary, is not told that it is: %v", err)
+	}
 	failed = len(r.receiveAllAgain(ctx)) > 0
 	return failed, r.delayAgain(ctx)
 }
