@@ -101,7 +101,7 @@ func (r *run) hurryFeeder(ctx context.Context, n *node) error {
 	if serr := r.do(ctx, n, n.c.Server.StopThread(ch.Name, mysql.Receiver)); serr != nil {
 		r.mu.Lock()
 		w := r.j.Before[n.name]
-		w.Stopped = false // what it has is not final
+		w.Final = false // what it has is not
 		r.j.Before[n.name] = w
 		r.mu.Unlock()
 		err = errors.Join(err, serr)
