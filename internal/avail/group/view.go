@@ -1,6 +1,9 @@
 package group
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Server is a member as clients need to know it.
 type Server struct {
@@ -24,4 +27,13 @@ type View struct {
 	NoPrimary string    `json:"no_primary,omitempty"` // why there is no primary
 	// Unattended says that nobody looks after the group, as somebody deactivated it: who the primary is was not found out since.
 	Unattended bool `json:"unattended,omitempty"`
+}
+
+// MarshalJSON writes the times in UTC. Within a process they are as time.Now gave them: UTC would take their reading of the monotonic clock, by
+// which the age of a view stays right when somebody sets the clock of the machine.
+func (v View) MarshalJSON() ([]byte, error) {
+	type plain View
+	p := plain(v)
+	p.Since, p.Seen = v.Since.UTC(), v.Seen.UTC()
+	return json.Marshal(p)
 }

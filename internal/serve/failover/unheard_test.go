@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -99,7 +100,22 @@ func TestReadBefore(t *testing.T) {
 	}
 	w.knew = time.Now()
 	w.show()
-	if v, ok := d.Board.View("g"); !ok || v.Primary == nil || !v.Seen.Equal(w.knew.UTC()) {
+	if v, ok := d.Board.View("g"); !ok || v.Primary == nil || v.Seen != w.knew {
 		t.Errorf("read after: got %+v, want the primary, as it was known at %s", v, w.knew)
+	}
+}
+
+// TestSeenByMonotonicClock: how old a view is does not change as somebody sets the clock of the machine.
+func TestSeenByMonotonicClock(t *testing.T) {
+	monotonic := func(at time.Time) bool { return strings.Contains(at.String(), " m=") }
+	g := &group.Group{Name: "g", Active: true, Epoch: 3, Members: []group.Member{{Name: "a", Address: "db1:3306", Status: group.Primary}}}
+	w := &watcher{d: &Desk{Options: Options{Lead: agree.Alone{}, Board: publish.NewBoard()}}, g: g, primary: "a", belief: failover.Belief{State: failover.Alive}, last: map[string]seen{"a": {open: true}}}
+	w.show()
+	if v, _ := w.d.Board.View("g"); !monotonic(v.Seen) {
+		t.Errorf("alive: it was seen at %s, without the monotonic clock", v.Seen)
+	}
+	w.belief = failover.Belief{State: failover.Suspect, Since: time.Now()}
+	if v := w.viewOf(g, time.Now()); v.Seen != w.belief.Since {
+		t.Errorf("suspected: it was seen at %s, want %s", v.Seen, w.belief.Since)
 	}
 }

@@ -676,12 +676,12 @@ func (w *watcher) show() {
 
 // viewOf is where clients go, as the group is, of which it is known that it was so at a moment.
 func (w *watcher) viewOf(g *group.Group, heard time.Time) group.View {
-	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: heard.UTC(), Replicas: []group.Server{}, Unattended: !g.Active}
+	v := group.View{Group: g.Name, Epoch: g.Epoch, Since: g.Since, Seen: heard, Replicas: []group.Server{}, Unattended: !g.Active}
 	if heard.IsZero() { // the primary may have been replaced while it was down
 		v.NoPrimary = "this controller was started, and has not heard yet what was agreed on meanwhile"
 		return v
 	}
-	if since := w.belief.Since.UTC(); g.Active && w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch && since.Before(v.Seen) { // an agent takes the view for a confirmation
+	if since := w.belief.Since; g.Active && w.belief.State == failover.Suspect && g.Epoch == w.g.Epoch && since.Before(v.Seen) { // an agent takes the view for a confirmation
 		v.Seen = since
 	}
 	for _, m := range g.Members {

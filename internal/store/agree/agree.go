@@ -53,6 +53,7 @@ type Node struct {
 	life      context.Context
 	end       context.CancelFunc
 	turn      chan struct{} // held while a change is proposed
+	changes   stride        // of the state file, that others agreed on
 
 	mu      sync.Mutex
 	reached uint64          // the last change that is in the file
@@ -61,7 +62,8 @@ type Node struct {
 	acting  *acting         // nil: it does not lead
 	changed chan struct{}   // closed when acting changes
 	heard   time.Time       // when it last heard from the leader, or led, and had what was agreed on
-	isLevel bool            // it had all that was agreed on since it last did not hear from the leader
+	isLevel bool            // it had all that was agreed on since it last did not hear from the leader, or could not keep what came from there
+	looked  time.Time       // when keepLevel saw that last
 	removed map[string]bool // fingerprints of certificates that do not count any more
 
 	yielding int // more than 0: it hands over the lead, and must not act

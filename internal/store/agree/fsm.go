@@ -26,6 +26,7 @@ const (
 // Apply makes a change that was agreed on, and returns nil or why it was not to be made. What fails only here, because the disk is full, is
 // tried until it succeeds: nothing that was agreed on may be left out. Meanwhile this controller does not lead.
 func (m machine) Apply(l *raft.Log) any {
+	defer m.changes.begin()(nil)
 	var c state.Change
 	if err := json.Unmarshal(l.Data, &c); err != nil {
 		return fmt.Errorf("%w: read change %d: %w", state.ErrRejected, l.Index, err)
@@ -60,7 +61,9 @@ func (m machine) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // Restore takes a copy of the shared tables from another controller, or from before a restart.
-func (m machine) Restore(r io.ReadCloser) error {
+func (m machine) Restore(r io.ReadCloser) (err error) {
+	end := m.changes.begin()
+	defer func() { end(err) }()
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(m.life, 10*applyLimit)
 	defer cancel()
@@ -72,6 +75,7 @@ func (m machine) Restore(r io.ReadCloser) error {
 		return err
 	}
 	m.reach(i.Applied)
+	m.log.writes.mended() // the copy has what could not be written
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -86,34 +87,65 @@ type acting struct {
 // that confirmed it elect no other one, by what clocks may run at different speeds, and then some.
 func (n *Node) lease() time.Duration { return n.Folder.heartbeat() * 3 / 4 }
 
-// keepLevel notes whether this file has what all agreed on: after a start, and after each time in which the leader was not heard, it asks for that once.
+// levelWait bounds how long it is waited for what all agreed on, before that is asked for again.
+const levelWait = 2 * time.Second
+
+// keepLevel notes whether this file has what all agreed on: after a start, and after each time in which the leader was not heard, or what came
+// from there could not be kept, it asks for that once. It goes on looking meanwhile: an answer from before such a time counts for nothing.
 func (n *Node) keepLevel(ctx context.Context) {
 	beat := n.Folder.heartbeat()
+	var answer chan error // nil: nothing is asked
+	slipped := false      // since it was asked
 	for delay.For(ctx, beat/8) == nil {
-		r := n.now()
-		if r == nil {
-			continue
-		}
-		_, id := r.LeaderWithID()
-		contact := n.Leader() || id != "" && time.Since(r.LastContact()) < beat
+		touch := n.touch()
 		n.mu.Lock()
-		was := n.isLevel
-		if !contact {
-			n.isLevel = false
-		}
+		// While the process stood still others may have agreed on much, and the first that is heard then may be a heartbeat.
+		touch = touch && time.Since(n.looked) < beat
+		n.looked = time.Now()
+		n.isLevel = n.isLevel && touch
+		level := n.isLevel
 		n.mu.Unlock()
-		if !contact || was {
+		slipped = slipped || !touch
+		select {
+		case err := <-answer:
+			answer = nil
+			if err == nil && !slipped {
+				n.mu.Lock()
+				n.isLevel = true
+				n.mu.Unlock()
+			}
 			continue
+		default:
 		}
-		if lctx, stop := context.WithTimeout(ctx, 2*time.Second); n.Level(lctx) == nil {
-			stop()
-			n.mu.Lock()
-			n.isLevel = true
-			n.mu.Unlock()
-		} else {
-			stop()
+		if answer == nil && touch && !level {
+			answer, slipped = make(chan error, 1), false
+			go func() {
+				lctx, stop := context.WithTimeout(ctx, levelWait)
+				defer stop()
+				answer <- n.Level(lctx)
+			}()
 		}
 	}
+	if answer != nil {
+		<-answer
+	}
+}
+
+// touch reports whether this controller leads, or hears from the leader, and can keep what it hears.
+func (n *Node) touch() bool {
+	r := n.now()
+	if r == nil || n.unsound() != nil {
+		return false
+	}
+	_, id := r.LeaderWithID()
+	return n.Leader() || id != "" && time.Since(r.LastContact()) < n.Folder.heartbeat()
+}
+
+// unsound is why what is agreed on does not get into this file, though the leader may be heard: heartbeats come and are answered without the
+// disk. nil: it does.
+func (n *Node) unsound() error {
+	beat := n.Folder.heartbeat()
+	return cmp.Or(n.ailing(), n.log.writes.wrong(beat), n.log.keeps.wrong(beat), n.changes.wrong(beat))
 }
 
 // keepLease acts while this controller leads.
@@ -231,9 +263,10 @@ func (n *Node) Epoch() uint64 {
 
 // Heard is up to when this controller surely knew what all agreed on.
 func (n *Node) Heard() time.Time {
-	leads, r := n.Leader(), n.now()
+	leads, r, wrong := n.Leader(), n.now(), n.unsound()
 	var at time.Time
 	switch {
+	case wrong != nil:
 	case leads:
 		at = time.Now()
 	case r != nil:
@@ -243,6 +276,9 @@ func (n *Node) Heard() time.Time {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if wrong != nil || !leads && time.Since(n.looked) >= n.Folder.heartbeat() { // it stood still
+		n.isLevel = false
+	}
 	if !leads && !n.isLevel { // heartbeats come, too, while what was agreed on meanwhile does not yet
 		return n.heard
 	}

@@ -25,6 +25,8 @@ type logStore struct {
 	closed context.Context
 	close  context.CancelFunc
 	full   atomic.Pointer[string] // why a write waits; nil: none does
+	writes stride                 // of entries
+	keeps  stride                 // of what must not be forgotten
 }
 
 const logSchema = `CREATE TABLE IF NOT EXISTS log (
@@ -103,7 +105,9 @@ func (l *logStore) GetLog(index uint64, e *raft.Log) error {
 func (l *logStore) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
 
 // StoreLogs writes entries, all of them or none. A failure is Raft's to take: a leader steps down, a follower is behind.
-func (l *logStore) StoreLogs(list []*raft.Log) error {
+func (l *logStore) StoreLogs(list []*raft.Log) (err error) {
+	end := l.writes.begin()
+	defer func() { end(err) }()
 	tx, err := l.db.Begin()
 	if err != nil {
 		return fmt.Errorf("write the controllers' log: %w", err)
@@ -125,8 +129,10 @@ func (l *logStore) StoreLogs(list []*raft.Log) error {
 }
 
 // DeleteRange deletes entries, both ends included.
-func (l *logStore) DeleteRange(from, to uint64) error {
-	_, err := l.db.Exec(`DELETE FROM log WHERE number BETWEEN ? AND ?`, from, to)
+func (l *logStore) DeleteRange(from, to uint64) (err error) {
+	end := l.writes.begin()
+	defer func() { end(err) }()
+	_, err = l.db.Exec(`DELETE FROM log WHERE number BETWEEN ? AND ?`, from, to)
 	if err != nil {
 		return fmt.Errorf("cut the controllers' log: %w", err)
 	}
@@ -139,6 +145,7 @@ const fullWait = 200 * time.Millisecond
 // Set keeps a value. Without room on the disk it waits for some: Raft ends the program if a term cannot be kept, and a controller that waits
 // is to the others as one that is down.
 func (l *logStore) Set(key, value []byte) error {
+	defer l.keeps.begin()(nil)
 	for {
 		_, err := l.db.Exec(`INSERT OR REPLACE INTO kept (key, value) VALUES (?,?)`, string(key), value)
 		if err == nil {
