@@ -2,11 +2,13 @@ package reshard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/shard"
+	"github.com/rissodb/risso/internal/avail/shard/keep"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -105,8 +107,12 @@ func (r *run) switching(ctx context.Context) error {
 			return nil
 		}
 		// It may have been switched though the answer was lost.
-		if mp, again := r.Maps.Map(ctx, r.j.Map); again != nil || mp.Epoch == r.j.After.Epoch {
+		mp, again := r.Maps.Map(ctx, r.j.Map)
+		switch {
+		case again != nil && !errors.Is(again, keep.ErrNone) || again == nil && r.j.Made(mp):
 			return err
+		case again == nil && errors.Is(err, keep.ErrOther):
+			err = r.changed(mp.Epoch)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
