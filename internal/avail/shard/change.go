@@ -31,7 +31,7 @@ func (m *Map) Plan(a Asked, now time.Time) (p Part, from string, after Map, err 
 	}
 	after = *m
 	after.Shards = slices.Clone(m.Shards)
-	after.Epoch, after.Changed = m.Epoch+1, now
+	after.Epoch, after.Changed, after.Move = m.Epoch+1, now, ""
 	if a.New == a.Shard {
 		after.Shards[i].Group = a.To
 		return p, from, after, after.Check()
@@ -120,7 +120,7 @@ func (m *Map) Add(name, group string, values []string, now time.Time) error {
 	} else {
 		m.Shards[i].Values = append(slices.Clone(m.Shards[i].Values), values...)
 	}
-	m.Epoch, m.Changed = m.Epoch+1, now
+	m.Epoch, m.Changed, m.Move = m.Epoch+1, now, ""
 	return m.Check()
 }
 
@@ -134,7 +134,7 @@ func (m *Map) Remove(name string, now time.Time) error {
 		return fault.Usagef("the keys of shard %s would have none: only a map by list lets one be removed", name)
 	}
 	m.Shards = slices.Delete(slices.Clone(m.Shards), i, i+1)
-	m.Epoch, m.Changed = m.Epoch+1, now
+	m.Epoch, m.Changed, m.Move = m.Epoch+1, now, ""
 	return m.Check()
 }
 

@@ -63,3 +63,6 @@ type Move struct {
 	Deleted int64         `json:"deleted"`              // from the old group, or of the copy
 	Ended   time.Time     `json:"ended,omitzero"`
 }
+
+// Made reports whether a map is the one that the move put in the place of another. The epoch does not say so: somebody else may have raised it.
+func (m *Move) Made(mp *Map) bool { return mp.Epoch == m.After.Epoch && mp.Move == m.After.Move }

@@ -71,6 +71,7 @@ type Map struct {
 	Shards  []Shard   `json:"shards"`
 	Epoch   uint64    `json:"epoch"` // each change has a higher one: clients that see it look up again
 	Changed time.Time `json:"changed"`
+	Move    string    `json:"move,omitempty"` // the ID of the move that made it, if one did
 	// Restored is when the state was restored from a backup, which may have an older map: rows may be elsewhere until somebody confirms it.
 	Restored time.Time `json:"restored,omitzero"`
 }

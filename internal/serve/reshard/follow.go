@@ -1,10 +1,12 @@
 package reshard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/wire"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // patience is how long a server that has more of its binary log to send may be silent.
@@ -198,7 +201,9 @@ func (r *run) event(ctx context.Context, l *followed, f binlogevent.Format, maps
 		return 0, nil
 	}
 	if !e.Type.IsRows() {
-		return 0, nil
+		hides, err := r.hides(e)
+		r.blind = r.blind || hides
+		return 0, err
 	}
 	id, _, err := binlogevent.RowsHead(f, e)
 	if err != nil {
@@ -230,6 +235,31 @@ func (r *run) event(ctx context.Context, l *followed, f binlogevent.Format, maps
 			}
 		}
 	}
+}
+
+// hides reports whether an event may be a change of rows that does not say of which: one that was logged as a statement.
+func (r *run) hides(e binlogevent.Event) (bool, error) {
+	switch e.Type {
+	case binlogevent.TypeExecuteLoadQuery, binlogevent.TypeIncident:
+		return true, nil
+	case binlogevent.TypeQuery, binlogevent.TypeQueryZip:
+		q, err := binlogevent.ParseQuery(e)
+		return err == nil && !bytes.Contains(q.Text, []byte("risso_shard_"+r.j.ID)) && r.changes(q.Text), err
+	}
+	return false, nil
+}
+
+// changes reports whether a statement in a log may change rows of the tables. What defines something does so only if it names one of them, or drops them all.
+func (r *run) changes(text []byte) bool {
+	switch sqltext.Verb(text) {
+	case "", "BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA":
+		return false
+	case "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "ANALYZE", "OPTIMIZE", "REPAIR", "FLUSH", "GRANT", "REVOKE":
+		first, names := sqltext.NamesIn(string(text))
+		return first == "drop" && (names["database"] || names["schema"]) ||
+			slices.ContainsFunc(r.j.Tables, func(p shard.Progress) bool { return names[strings.ToLower(p.Table.Name)] })
+	}
+	return true
 }
 
 // keyOf is the key of a row in SQL; "" of an image that does not have it.

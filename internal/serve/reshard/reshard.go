@@ -58,6 +58,7 @@ var (
 	ErrMoved   = errors.New("the primary of the group is another server than when the move began")
 	ErrTaken   = errors.New("another process has taken the move over")
 	ErrNothing = errors.New("no move of the map is under way")
+	ErrChanged = errors.New("somebody else changed the map since the move was planned")
 	ErrTooLate = errors.New("the rows have moved already")
 	ErrLost    = errors.New("the new group may have lost rows that moved")
 )
@@ -89,6 +90,7 @@ func (m *Mover) Plan(ctx context.Context, name string, a shard.Asked, keepRows b
 	rand.Read(id[:])
 	p := &Plan{Move: shard.Move{ID: hex.EncodeToString(id[:]), Map: name, By: m.Maps.Who, Asked: a, Part: part, From: from, After: after, Stage: shard.Copying,
 		Keep: keepRows, Grace: m.Limits.Grace, Began: time.Now().UTC()}}
+	p.Move.After.Move = p.Move.ID
 	for _, t := range mp.Tables {
 		p.Move.Tables = append(p.Move.Tables, shard.Progress{Table: t})
 	}
@@ -195,10 +197,10 @@ func (m *Mover) cutOff(ctx context.Context, name string) (*keep.Journal, shard.S
 	}
 	if j.Stage == shard.Switching {
 		mp, err := m.Maps.Map(ctx, name)
-		if err != nil {
+		if err != nil && !errors.Is(err, keep.ErrNone) {
 			return nil, "", err
 		}
-		if mp.Epoch == j.After.Epoch {
+		if err == nil && j.Made(mp) {
 			return j, shard.Cleaning, nil
 		}
 	}
@@ -214,7 +216,7 @@ func tooLate(j *keep.Journal) error {
 func (m *Mover) Run(ctx context.Context, p *Plan) (*keep.Journal, error) {
 	j, err := m.Maps.Begin(ctx, p.Move)
 	if errors.Is(err, keep.ErrOther) { // somebody else was faster
-		err = cmp.Or(m.Maps.Still(ctx, p.Move.Map), err)
+		err = cmp.Or(m.Maps.Still(ctx, p.Move.Map), fault.New(fault.Failed, "risso shard list "+p.Move.Map+" shows how it is now; then begin again", fmt.Errorf("map %s: %w", p.Move.Map, ErrChanged)))
 	}
 	if err != nil {
 		return nil, err
@@ -268,21 +270,38 @@ func guarded(j *keep.Journal, stage shard.Stage) bool {
 	return stage == shard.Switching || stage == shard.Copying && !j.Fenced.IsZero()
 }
 
-// seeSwitched finds out whether a process that was killed while it switched has done so: the map says it.
+// seeSwitched finds out whether a process that was killed while it switched has done so: the map says it. A map that is gone was not switched, as one whose rows
+// move is not removed.
 func (m *Mover) seeSwitched(ctx context.Context, j *keep.Journal) error {
 	if j.Stage != shard.Switching {
 		return nil
 	}
 	mp, err := m.Maps.Map(ctx, j.Map)
+	if errors.Is(err, keep.ErrNone) || err == nil && !j.Made(mp) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	j.Stage, j.Switch = shard.Cleaning, mp.Changed
+	j.Blocked = j.Switch.Sub(j.Fenced)
+	return j.Save(ctx)
+}
+
+// planned sees that the map is the one still that the move was planned by.
+func (r *run) planned(ctx context.Context) error {
+	mp, err := r.Maps.Map(ctx, r.j.Map)
 	if err != nil {
 		return err
 	}
-	if mp.Epoch == j.After.Epoch {
-		j.Stage, j.Switch = shard.Cleaning, mp.Changed
-		j.Blocked = j.Switch.Sub(j.Fenced)
-		return j.Save(ctx)
+	if mp.Epoch+1 != r.j.After.Epoch {
+		return r.changed(mp.Epoch)
 	}
 	return nil
+}
+
+// changed is the error of a map that somebody else changed.
+func (r *run) changed(epoch uint64) error {
+	return fault.New(fault.Failed, "risso shard undo "+r.j.Map+" takes the move back; then begin again", fmt.Errorf("map %s has epoch %d, and not %d: %w", r.j.Map, epoch, r.j.After.Epoch-1, ErrChanged))
 }
 
 // taken is why a move ended: err, or that another process has followed, which ends the session of this one and makes its entries into the journal fail.

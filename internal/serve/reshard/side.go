@@ -44,6 +44,7 @@ type run struct {
 	tables   []*table
 	live     *binlog.Live
 	theirs   *followed // the new primary's log since large tables are compared; nil: it is not followed
+	blind    bool      // since large tables are compared a log had a change that does not say of which rows
 }
 
 // table is a table of the move.

@@ -2,11 +2,13 @@ package reshard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/shard"
+	"github.com/rissodb/risso/internal/avail/shard/keep"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -14,13 +16,13 @@ import (
 )
 
 // guards are the triggers by which a table refuses writes of the rows that move, by name. They are in the binary log: a replica that becomes the primary
-// has them.
+// has them. What is written is looked at when it is: before, a key that the server makes is not known, as one of AUTO_INCREMENT, which is 0.
 func (r *run) guards(t *table) (names, creates []string) {
 	old, fresh := "OLD."+t.column.Quoted(), "NEW."+t.column.Quoted()
 	for i, on := range []struct {
 		event string
 		parts []string
-	}{{"INSERT", []string{fresh}}, {"UPDATE", []string{old, fresh}}, {"DELETE", []string{old}}} {
+	}{{"AFTER INSERT", []string{fresh}}, {"AFTER UPDATE", []string{old, fresh}}, {"BEFORE DELETE", []string{old}}} {
 		name := fmt.Sprintf("risso_shard_%s_%d_%d", r.j.ID, r.number(t), i)
 		var or []string
 		for _, p := range on.parts {
@@ -28,7 +30,7 @@ func (r *run) guards(t *table) (names, creates []string) {
 		}
 		text := "moved to group " + r.j.Asked.To + ": look up map " + r.j.Map + " again, epoch " + fmt.Sprint(r.j.After.Epoch)
 		names = append(names, mysql.Quote(t.Schema)+"."+mysql.Quote(name))
-		creates = append(creates, "CREATE /* risso: refuse writes of rows that move */ TRIGGER "+mysql.Quote(t.Schema)+"."+mysql.Quote(name)+" BEFORE "+on.event+" ON "+t.full()+
+		creates = append(creates, "CREATE /* risso: refuse writes of rows that move */ TRIGGER "+mysql.Quote(t.Schema)+"."+mysql.Quote(name)+" "+on.event+" ON "+t.full()+
 			" FOR EACH ROW IF ("+strings.Join(or, " OR ")+") AND COALESCE(@risso_shard, '') <> '"+r.j.ID+"' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = "+mysql.Literal(text[:min(len(text), 128)])+"; END IF")
 	}
 	return names, creates
@@ -105,8 +107,12 @@ func (r *run) switching(ctx context.Context) error {
 			return nil
 		}
 		// It may have been switched though the answer was lost.
-		if mp, again := r.Maps.Map(ctx, r.j.Map); again != nil || mp.Epoch == r.j.After.Epoch {
+		mp, again := r.Maps.Map(ctx, r.j.Map)
+		switch {
+		case again != nil && !errors.Is(again, keep.ErrNone) || again == nil && r.j.Made(mp):
 			return err
+		case again == nil && errors.Is(err, keep.ErrOther):
+			err = r.changed(mp.Epoch)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -158,7 +164,7 @@ func (r *run) settle(ctx context.Context) error {
 		if plain(create) != plain(t.at.Create) {
 			return refused("risso shard undo "+r.j.Map+", and begin again", "%s was altered during the move", t.full())
 		}
-		if t.seen != nil && t.at.Rows > r.Limits.Whole {
+		if t.seen != nil && !r.blind && t.at.Rows > r.Limits.Whole {
 			if err := r.compareSeen(ctx, t); err != nil {
 				return err
 			}

@@ -14,7 +14,22 @@ import (
 
 // verify compares the copy of large tables while they are written, so that only what changed since has to be compared while writes are refused. The binary
 // logs of both sides have what changes meanwhile: in the new group somebody may delete rows that seem to be in the way.
+//
+// It begins anew when a log has a change that does not say of which rows: in the end that costs a comparison of all rows while writes are refused.
 func (r *run) verify(ctx context.Context) error {
+	for range 3 {
+		if err := r.verifyOnce(ctx); err != nil || !r.blind {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) verifyOnce(ctx context.Context) error {
+	if err := r.drain(ctx); err != nil {
+		return err
+	}
+	r.blind = false
 	watched := false
 	for _, t := range r.tables {
 		if t.at.Rows <= r.Limits.Whole {
@@ -79,21 +94,15 @@ func (r *run) verifyRange(ctx context.Context, t *table, keys []string, and stri
 	return err
 }
 
-// compareSeen compares the rows that changed since the table was compared, while nobody writes. Where the log of the new group does not tell who else wrote
-// there, at least no row may be gone.
+// compareSeen compares the rows that changed since the table was compared, while nobody writes. A log does not tell what sessions did that do not log; so at
+// least no row may be gone.
 func (r *run) compareSeen(ctx context.Context, t *table) error {
-	if r.theirs == nil {
-		here, err := r.countOf(ctx, r.from, t)
-		if err != nil {
-			return err
-		}
-		there, err := r.countOf(ctx, r.to, t)
-		if err != nil {
-			return err
-		}
-		if here != there {
-			return r.differs(t, here, there)
-		}
+	here, there, err := onBoth(r, func(s *side) (int64, error) { return r.countOf(ctx, s, t) })
+	if err != nil {
+		return err
+	}
+	if here != there {
+		return r.differs(t, here, there)
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(t.seen)), r.Limits.Rows) {
 		here, there, err := r.both(ctx, t, " AND "+keyColumns(t)+" IN ("+strings.Join(some, ", ")+")")
@@ -116,13 +125,18 @@ func (r *run) differs(t *table, here, there int64) error {
 
 // both counts and sums rows that move on both sides at once.
 func (r *run) both(ctx context.Context, t *table, and string) (here, there chunk.Rows, err error) {
+	return onBoth(r, func(s *side) (chunk.Rows, error) { return r.sum(ctx, s, t, and) })
+}
+
+// onBoth asks both sides at once.
+func onBoth[T any](r *run, ask func(*side) (T, error)) (here, there T, err error) {
 	ended := make(chan error, 1)
 	go func() {
 		var err error
-		there, err = r.sum(ctx, r.to, t, and)
+		there, err = ask(r.to)
 		ended <- err
 	}()
-	here, err = r.sum(ctx, r.from, t, and)
+	here, err = ask(r.from)
 	if other := <-ended; err == nil {
 		err = other
 	}

@@ -121,7 +121,7 @@ func (r *Room) Restored(ctx context.Context, now time.Time) (names []string, err
 		if err != nil {
 			return nil, err
 		}
-		m.Epoch, m.Changed, m.Restored = max(m.Epoch+1, floor), now.UTC(), now.UTC()
+		m.Epoch, m.Changed, m.Move, m.Restored = max(m.Epoch+1, floor), now.UTC(), "", now.UTC()
 		if _, err := r.write(ctx, kindMap, m.Name, version, m); err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ type Journal struct {
 	doubt   bool // a write failed that may have been made
 }
 
-// Begin begins the journal of a move, unless one is under way.
+// Begin begins the journal of a move, unless one is under way, or the map is another one than it was planned by.
 func (r *Room) Begin(ctx context.Context, m shard.Move) (*Journal, error) {
 	if err := r.Still(ctx, m.Map); err != nil {
 		return nil, err
@@ -256,7 +256,32 @@ func (r *Room) Begin(ctx context.Context, m shard.Move) (*Journal, error) {
 	} else if !errors.Is(err, state.ErrNotFound) {
 		return nil, err
 	}
-	return j, j.Save(ctx)
+	if err := j.Save(ctx); err != nil {
+		return nil, err
+	}
+	// Who changes the map from now on sees the journal; who read the map before is refused, as it has another version then.
+	mp, err := r.Renew(ctx, m.Map)
+	if err == nil && mp.Epoch+1 != m.After.Epoch {
+		err = fmt.Errorf("map %s has epoch %d, and not %d: %w", m.Map, mp.Epoch, m.After.Epoch-1, ErrOther)
+	}
+	if err != nil { // nothing was begun
+		j.Stage, j.Ended = shard.Undone, time.Now().UTC()
+		return nil, errors.Join(err, j.Save(ctx))
+	}
+	return j, nil
+}
+
+// Renew writes a map as it is: who read it before can change it no more.
+func (r *Room) Renew(ctx context.Context, name string) (*shard.Map, error) {
+	for {
+		m, version, err := r.read(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = r.write(ctx, kindMap, name, version, m); err == nil || !errors.Is(err, ErrOther) {
+			return m, err
+		}
+	}
 }
 
 // Last is the journal of the last move of a map; nil: there is none.

@@ -161,7 +161,7 @@ func (c *move) answer(a Moved, j *keep.Journal, err error) error {
 func next(m shard.Move, err error) string {
 	before := m.Stage == shard.Copying || m.Stage == shard.Switching
 	switch {
-	case before && (errors.Is(err, reshard.ErrMoved) || errors.Is(err, reshard.ErrDiffers) || errors.Is(err, reshard.ErrRefused) && m.Log.File != ""):
+	case before && (errors.Is(err, reshard.ErrMoved) || errors.Is(err, reshard.ErrChanged) || errors.Is(err, reshard.ErrDiffers) || errors.Is(err, reshard.ErrRefused) && m.Log.File != ""):
 		return "risso shard undo " + m.Map + " takes it back"
 	case errors.Is(err, reshard.ErrLost):
 		return "risso shard resume " + m.Map + " looks again whether the rows are in group " + m.Asked.To
