@@ -81,6 +81,17 @@ func (r *Room) Using(ctx context.Context, group string) (maps []string, shards m
 	return maps, shards, nil
 }
 
+// Moving are the maps of which rows are being moved from a group or to it, by name.
+func (r *Room) Moving(ctx context.Context, group string) (maps []string, err error) {
+	moves, err := state.ReadBodies[shard.Move](ctx, r.Docs, kindMove)
+	for _, m := range moves {
+		if m.Ended.IsZero() && (m.From == group || m.Asked.To == group) {
+			maps = append(maps, m.Map)
+		}
+	}
+	return maps, err
+}
+
 // Sure refuses a map that was restored and not confirmed: clients would write to groups that do not have the rows, and a move would take the only copy of them
 // for one that is in the way.
 func Sure(m *shard.Map) error {
