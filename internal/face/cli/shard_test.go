@@ -191,6 +191,9 @@ func cutOffMove(t *testing.T, data string, servers map[string]*sql.DB, run func(
 	other := begin(shard.Copying)
 	dry(0, "go on with the copy of shop.orders", "shard resume orders --dry-run")
 	dry(0, "drop the triggers in group west: writes of the rows are taken as before", "shard undo orders --dry-run")
+	for _, name := range []string{"west", "east"} {
+		run(1, "rows of the map orders are being moved from the group "+name+", or to it (risso shard resume orders brings that to its end, risso shard undo orders takes it back)", "group remove "+name)
+	}
 	other.Log.Server = "a server that is no longer the primary"
 	if err := other.Save(ctx); err != nil {
 		t.Fatal(err)

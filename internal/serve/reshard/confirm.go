@@ -186,6 +186,9 @@ func (m *Mover) Confirm(ctx context.Context, name string, sure bool) (*shard.Map
 	if keep.Sure(mp) == nil {
 		return mp, l, nil
 	}
-	mp, err = m.Maps.Confirm(ctx, name, mp.Epoch)
-	return mp, l, err
+	confirmed, err := m.Maps.Confirm(ctx, name, mp.Epoch)
+	if err != nil { // the answer shows the map that was compared
+		return mp, l, err
+	}
+	return confirmed, l, nil
 }

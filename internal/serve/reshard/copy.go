@@ -22,7 +22,7 @@ import (
 
 // copying copies the rows, and what changes of them meanwhile, until little is left.
 func (r *run) copying(ctx context.Context) error {
-	if err := r.planned(ctx); err != nil {
+	if _, err := r.planned(ctx); err != nil {
 		return err
 	}
 	if r.j.Log.File == "" {

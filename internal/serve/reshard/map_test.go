@@ -1,13 +1,17 @@
 package reshard_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/shard"
+	"github.com/rissodb/risso/internal/avail/shard/keep"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/serve/reshard"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // raise gives a map the next epoch, though rows of it may move.
@@ -101,4 +105,38 @@ func TestSwitchUnknown(t *testing.T) {
 		t.Error(err)
 	}
 	s.audit(byCustomer)
+}
+
+// changedAmid is documents in which somebody else changes a map after it was read once.
+type changedAmid struct {
+	*state.Store
+	read   bool
+	change func()
+}
+
+func (c *changedAmid) Document(ctx context.Context, kind, key string) (state.Document, error) {
+	if kind == "shard_map" {
+		if c.read {
+			c.change()
+		}
+		c.read = true
+	}
+	return c.Store.Document(ctx, kind, key)
+}
+
+// TestConfirmRefused holds that a map which cannot be confirmed, as somebody else changes it, is told nevertheless.
+func TestConfirmRefused(t *testing.T) {
+	const spec = "mariadb-10.11"
+	sandboxtest.Need(t, spec)
+	s := newStory(t, spec, shard.Map{Name: "shop", Kind: shard.Range, Keys: shard.Integer, Epoch: 1, Tables: []shard.Table{{Schema: "shop", Name: "orders", Column: "customer"}},
+		Shards: []shard.Shard{{Name: "all", Group: "west"}}})
+	if _, err := s.mover.Maps.Restored(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	m := *s.mover
+	m.Maps = &keep.Room{Docs: &changedAmid{s.mover.Maps.Docs.(*state.Store), false, s.raise}, Who: "test"}
+	mp, at, err := m.Confirm(t.Context(), "shop", false)
+	if !errors.Is(err, keep.ErrOther) || at == nil || mp == nil || mp.Restored.IsZero() {
+		t.Errorf("%+v, %+v, %v", mp, at, err)
+	}
 }

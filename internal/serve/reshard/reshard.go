@@ -240,8 +240,8 @@ func (m *Mover) Resume(ctx context.Context, name string) (*keep.Journal, error) 
 		return nil, err
 	}
 	j.Keep = j.Keep || m.Keep
-	if err := j.Save(ctx); err != nil {
-		return j, taken(ctx, j, err)
+	if err := m.takeOver(ctx, j); err != nil {
+		return j, err
 	}
 	return j, m.goOn(ctx, j)
 }
@@ -252,8 +252,10 @@ func (m *Mover) Undo(ctx context.Context, name string) (*keep.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.seeSwitched(ctx, j); err != nil {
-		return j, taken(ctx, j, err)
+	if j.Stage != shard.Cleaning {
+		if err := m.takeOver(ctx, j); err != nil {
+			return j, err
+		}
 	}
 	if j.Stage == shard.Cleaning {
 		return j, tooLate(j)
@@ -270,13 +272,23 @@ func guarded(j *keep.Journal, stage shard.Stage) bool {
 	return stage == shard.Switching || stage == shard.Copying && !j.Fenced.IsZero()
 }
 
-// seeSwitched finds out whether a process that was killed while it switched has done so: the map says it. A map that is gone was not switched, as one whose rows
-// move is not removed.
+// takeOver makes a move that of this process. One that worked on it before fails at its next entry into the journal, or, if it made its last one before it
+// switches the map, at that.
+func (m *Mover) takeOver(ctx context.Context, j *keep.Journal) error {
+	err := j.Save(ctx)
+	if err == nil {
+		err = m.seeSwitched(ctx, j)
+	}
+	return taken(ctx, j, err)
+}
+
+// seeSwitched finds out whether a process that was killed while it switched has done so: the map says it, and is renewed, so that it is not switched later. A
+// map that is gone was not switched, as one whose rows move is not removed.
 func (m *Mover) seeSwitched(ctx context.Context, j *keep.Journal) error {
 	if j.Stage != shard.Switching {
 		return nil
 	}
-	mp, err := m.Maps.Map(ctx, j.Map)
+	mp, err := m.Maps.Renew(ctx, j.Map)
 	if errors.Is(err, keep.ErrNone) || err == nil && !j.Made(mp) {
 		return nil
 	} else if err != nil {
@@ -287,16 +299,13 @@ func (m *Mover) seeSwitched(ctx context.Context, j *keep.Journal) error {
 	return j.Save(ctx)
 }
 
-// planned sees that the map is the one still that the move was planned by.
-func (r *run) planned(ctx context.Context) error {
-	mp, err := r.Maps.Map(ctx, r.j.Map)
-	if err != nil {
-		return err
+// planned sees that the map is the one still that the move was planned by, and tells its version.
+func (r *run) planned(ctx context.Context) (int64, error) {
+	mp, version, err := r.Maps.Read(ctx, r.j.Map)
+	if err == nil && mp.Epoch+1 != r.j.After.Epoch {
+		err = r.changed(mp.Epoch)
 	}
-	if mp.Epoch+1 != r.j.After.Epoch {
-		return r.changed(mp.Epoch)
-	}
-	return nil
+	return version, err
 }
 
 // changed is the error of a map that somebody else changed.
@@ -319,9 +328,6 @@ func (m *Mover) goOn(ctx context.Context, j *keep.Journal) error {
 
 // work goes through the stages.
 func (m *Mover) work(ctx context.Context, j *keep.Journal) error {
-	if err := m.seeSwitched(ctx, j); err != nil {
-		return err
-	}
 	r, err := m.open(ctx, j)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/avail/shard/keep"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 )
@@ -92,6 +93,10 @@ func (r *run) switching(ctx context.Context) error {
 	if err == nil {
 		err = r.settle(ctx)
 	}
+	var version int64
+	if err == nil { // before the last entry into the journal: a process that follows after that makes the version an old one
+		version, err = r.planned(ctx)
+	}
 	if err == nil {
 		err = r.shown(ctx)
 	}
@@ -101,18 +106,14 @@ func (r *run) switching(ctx context.Context) error {
 	if err == nil {
 		now := time.Now().UTC()
 		r.j.After.Changed = now
-		if err = r.Maps.Switch(ctx, &r.j.After); err == nil {
+		if err = r.Maps.Switch(ctx, &r.j.After, version); err == nil {
 			r.j.Stage, r.j.Switch, r.j.Blocked = shard.Cleaning, now, now.Sub(r.j.Fenced)
 			r.say("map %s has epoch %d; writes of the rows were refused for %s", r.j.Map, r.j.After.Epoch, digits.Span(r.j.Blocked))
 			return nil
 		}
-		// It may have been switched though the answer was lost.
-		mp, again := r.Maps.Map(ctx, r.j.Map)
-		switch {
-		case again != nil && !errors.Is(again, keep.ErrNone) || again == nil && r.j.Made(mp):
+		not, why := r.notSwitched(ctx, err)
+		if err = why; !not {
 			return err
-		case again == nil && errors.Is(err, keep.ErrOther):
-			err = r.changed(mp.Epoch)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -121,6 +122,26 @@ func (r *run) switching(ctx context.Context) error {
 		return fmt.Errorf("%w; and writes of the rows are refused still: %w", err, lifted)
 	}
 	return err
+}
+
+// notSwitched reports whether the map is surely not switched after a switch that failed with err, and why not: it may be, though the answer was lost, or may be
+// later, which renewing it prevents. Where another process has followed that one finds out.
+func (r *run) notSwitched(ctx context.Context, err error) (bool, error) {
+	if saved := r.j.Save(ctx); saved != nil {
+		return false, fmt.Errorf("%w; %w", err, saved)
+	}
+	mp, again := r.Maps.Renew(ctx, r.j.Map)
+	switch {
+	case errors.Is(again, keep.ErrNone):
+		return true, again
+	case again != nil || r.j.Made(mp):
+		return false, err
+	case mp.Epoch+1 != r.j.After.Epoch:
+		return true, r.changed(mp.Epoch)
+	case errors.Is(err, keep.ErrOther):
+		return true, fault.New(fault.Failed, "risso shard resume "+r.j.Map+" goes on", fmt.Errorf("map %s was written amid the switch, and stays as it was", r.j.Map))
+	}
+	return true, err
 }
 
 // reopen takes writes of the rows again. The journal comes first: a process that another one has followed may drop nothing. Who goes on after this failed sees

@@ -42,11 +42,12 @@ type Room struct {
 
 // Map reads one.
 func (r *Room) Map(ctx context.Context, name string) (*shard.Map, error) {
-	m, _, err := r.read(ctx, name)
+	m, _, err := r.Read(ctx, name)
 	return m, err
 }
 
-func (r *Room) read(ctx context.Context, name string) (*shard.Map, int64, error) {
+// Read reads one, with the version by which Switch knows it again.
+func (r *Room) Read(ctx context.Context, name string) (*shard.Map, int64, error) {
 	m := new(shard.Map)
 	version, err := state.ReadBody(ctx, r.Docs, kindMap, name, m)
 	if errors.Is(err, state.ErrNotFound) {
@@ -78,6 +79,17 @@ func (r *Room) Using(ctx context.Context, group string) (maps []string, shards m
 		}
 	}
 	return maps, shards, nil
+}
+
+// Moving are the maps of which rows are being moved from a group or to it, by name.
+func (r *Room) Moving(ctx context.Context, group string) (maps []string, err error) {
+	moves, err := state.ReadBodies[shard.Move](ctx, r.Docs, kindMove)
+	for _, m := range moves {
+		if m.Ended.IsZero() && (m.From == group || m.Asked.To == group) {
+			maps = append(maps, m.Map)
+		}
+	}
+	return maps, err
 }
 
 // Sure refuses a map that was restored and not confirmed: clients would write to groups that do not have the rows, and a move would take the only copy of them
@@ -117,7 +129,7 @@ func (r *Room) Restored(ctx context.Context, now time.Time) (names []string, err
 		return nil, err
 	}
 	for i := range list {
-		m, version, err := r.read(ctx, list[i].Name)
+		m, version, err := r.Read(ctx, list[i].Name)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +144,7 @@ func (r *Room) Restored(ctx context.Context, now time.Time) (names []string, err
 
 // Confirm says that a map of an epoch is right, though it was restored.
 func (r *Room) Confirm(ctx context.Context, name string, epoch uint64) (*shard.Map, error) {
-	m, version, err := r.read(ctx, name)
+	m, version, err := r.Read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +186,7 @@ func (r *Room) Add(ctx context.Context, m *shard.Map) error {
 
 // Change changes a map of which no rows are being moved.
 func (r *Room) Change(ctx context.Context, name string, f func(*shard.Map) error) (*shard.Map, error) {
-	m, version, err := r.read(ctx, name)
+	m, version, err := r.Read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -191,22 +203,15 @@ func (r *Room) Change(ctx context.Context, name string, f func(*shard.Map) error
 	return m, err
 }
 
-// Switch puts a map in the place of the one with the epoch before.
-func (r *Room) Switch(ctx context.Context, after *shard.Map) error {
-	m, version, err := r.read(ctx, after.Name)
-	if err != nil {
-		return err
-	}
-	if m.Epoch+1 != after.Epoch {
-		return fmt.Errorf("map %s has epoch %d, and not %d: %w", m.Name, m.Epoch, after.Epoch-1, ErrOther)
-	}
-	_, err = r.write(ctx, kindMap, after.Name, version, after)
+// Switch puts a map in the place of the one that was read with a version, if nobody has written it since.
+func (r *Room) Switch(ctx context.Context, after *shard.Map, version int64) error {
+	_, err := r.write(ctx, kindMap, after.Name, version, after)
 	return err
 }
 
 // Remove takes a map away. Rows stay where they are.
 func (r *Room) Remove(ctx context.Context, name string) error {
-	m, version, err := r.read(ctx, name)
+	m, version, err := r.Read(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -274,7 +279,7 @@ func (r *Room) Begin(ctx context.Context, m shard.Move) (*Journal, error) {
 // Renew writes a map as it is: who read it before can change it no more.
 func (r *Room) Renew(ctx context.Context, name string) (*shard.Map, error) {
 	for {
-		m, version, err := r.read(ctx, name)
+		m, version, err := r.Read(ctx, name)
 		if err != nil {
 			return nil, err
 		}

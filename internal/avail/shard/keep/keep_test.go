@@ -73,3 +73,27 @@ func TestBeginAndChange(t *testing.T) {
 		}
 	})
 }
+
+// TestMoving holds that a move needs both its groups until it has ended, whatever the map says.
+func TestMoving(t *testing.T) {
+	ctx := t.Context()
+	r, _ := newRoom(t)
+	j, err := r.Begin(ctx, planned(t, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := func(want map[string]int) {
+		t.Helper()
+		for group, n := range want {
+			if maps, err := r.Moving(ctx, group); err != nil || len(maps) != n {
+				t.Errorf("group %s: %v, %v, want %d", group, maps, err, n)
+			}
+		}
+	}
+	held(map[string]int{"west": 1, "east": 1, "south": 0})
+	j.Stage, j.Ended = shard.Done, time.Now()
+	if err := j.Save(ctx); err != nil {
+		t.Fatal(err)
+	}
+	held(map[string]int{"west": 0, "east": 0})
+}

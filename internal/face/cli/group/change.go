@@ -87,8 +87,8 @@ func newRemove(s screen.Streams) *cobra.Command {
 	c := &command{}
 	var force bool
 	cmd := &cobra.Command{Use: "remove GROUP [MEMBER]", Short: "Forget a group, or one of its members",
-		Long: "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group, and a\ngroup that has shards of a map cannot be removed. While a change of the primary is under way, or was cut off, both are\n" +
-			"refused: its servers may be left read-only then, and nobody would bring it to its end. --force does it all the same.\n\n" + fault.Help,
+		Long: "Nothing is changed on the servers. Journals and receipts stay. The primary cannot be taken out of a group, and a\ngroup that has shards of a map, or from or to which rows of one are being moved, cannot be removed. While a change of\n" +
+			"the primary is under way, or was cut off, both are refused: its servers may be left read-only then, and nobody would\nbring it to its end. --force does it all the same.\n\n" + fault.Help,
 		Example: "  risso group remove shop db3\n  risso group remove shop", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
@@ -128,13 +128,26 @@ func (c *command) waits(ctx context.Context, r *keep.Room, name string) error {
 	return c.carrier(r).CutOff(ctx, g)
 }
 
-// sharded refuses to remove a group of which maps say that it has the rows of some keys: nobody would find them any more.
+// sharded refuses to remove a group of which maps say that it has the rows of some keys, as nobody would find them any more, and one that a move of rows needs
+// to come to its end.
 func sharded(ctx context.Context, r *keep.Room, name string) error {
-	maps, of, err := (&shards.Room{Docs: r.Docs}).Using(ctx, name)
+	room := &shards.Room{Docs: r.Docs}
+	moving, err := room.Moving(ctx, name)
+	if err != nil {
+		return err
+	}
+	var remedy []string
+	for _, m := range moving {
+		remedy = append(remedy, fmt.Sprintf("risso shard resume %s brings that to its end, risso shard undo %s takes it back", m, m))
+	}
+	if len(moving) > 0 {
+		return fault.New(fault.Failed, strings.Join(remedy, "; "), fmt.Errorf("rows of the map %s are being moved from the group %s, or to it", strings.Join(moving, ", "), name))
+	}
+	maps, of, err := room.Using(ctx, name)
 	if err != nil || len(maps) == 0 {
 		return err
 	}
-	var has, remedy []string
+	var has []string
 	for _, m := range maps {
 		has = append(has, fmt.Sprintf("the map %s: %s", m, strings.Join(of[m], ", ")))
 		remedy = append(remedy, fmt.Sprintf("risso shard move %s %s --to another group, or risso shard remove %s", m, of[m][0], m))
