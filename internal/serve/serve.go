@@ -153,7 +153,7 @@ func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
 	}
 
 	parts := w.parts(set, numbers, facts.Store, rows, guard)
-	if parts.Publishing, err = publishing.New(ctx, publishing.Options{Config: set.Publish, Views: parts.Views, Docs: facts, Logger: w.logger}); err != nil {
+	if parts.Publishing, err = publishing.New(ctx, publishing.Options{Config: set.Publish, Views: parts.Views, Lead: w.lead, Docs: facts, Logger: w.logger}); err != nil {
 		return err
 	}
 	defer parts.Publishing.Close()

@@ -21,8 +21,9 @@ import (
 )
 
 // Consul tells views to Consul: the key PREFIX/GROUP/view has the view, PREFIX/GROUP/primary the address of the primary, and the service of a group's name has its
-// servers, tagged primary or replica. All of it changes in one transaction, which holds only if nobody wrote since it was looked: an older view never replaces
-// a newer one, and there are never two primaries, whichever controllers write. That is why services are in the catalog, at a node of their own, and not
+// servers, tagged primary or replica. All of it changes in one transaction, which holds only if nobody wrote since it was looked: a view of an older epoch never
+// replaces a newer one, and there are never two primaries, whichever controllers write. Within an epoch the last one who tells is right: it is who leads, and
+// the clocks of controllers are not compared. That is why services are in the catalog, at a node of their own, and not
 // with the agent of a controller: that of a controller which died would go on telling its last view.
 type Consul struct {
 	URL        string // of an agent, such as http://127.0.0.1:8500
@@ -36,7 +37,7 @@ type Consul struct {
 // consulTime bounds one question to Consul.
 const consulTime = 5 * time.Second
 
-// ErrNewer says that Consul has a newer view than the one that was to be told.
+// ErrNewer says that Consul has a view of a newer epoch than the one that was to be told.
 var ErrNewer = errors.New("Consul has a newer view")
 
 // key is a key of a group.
@@ -129,10 +130,6 @@ func (c *Consul) once(ctx context.Context, v group.View) (done bool, err error) 
 	}
 	if there.Flags > v.Epoch {
 		return true, fmt.Errorf("%w: epoch %d", ErrNewer, there.Flags)
-	}
-	var was group.View
-	if there.Flags == v.Epoch && json.Unmarshal(there.Value, &was) == nil && was.Seen.After(v.Seen) {
-		return true, fmt.Errorf("%w: of %s", ErrNewer, was.Seen.Format(time.TimeOnly))
 	}
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -127,10 +127,17 @@ func TestConsul(t *testing.T) {
 	}
 	const now8 = "db1 mysql-shop [replica] 10.0.0.1 3306 8; db2 mysql-shop [primary] 10.0.0.2 3306 8"
 	shows("10.0.0.2:3306", now8)
-	for _, old := range []group.View{shop(7, "db1", now.Add(time.Hour)), shop(8, "db1", now)} {
-		if err := c.Tell(t.Context(), old); !errors.Is(err, ErrNewer) {
-			t.Errorf("an older view: %v", err)
-		}
+	if err := c.Tell(t.Context(), shop(7, "db1", now.Add(time.Hour))); !errors.Is(err, ErrNewer) {
+		t.Errorf("an older view: %v", err)
+	}
+	less := next
+	less.Seen, less.Replicas = now.Add(-time.Hour), nil // of another controller, whose clock is behind
+	if err := c.Tell(t.Context(), less); err != nil {
+		t.Errorf("the next view of the same epoch: %v", err)
+	}
+	shows("10.0.0.2:3306", "db2 mysql-shop [primary] 10.0.0.2 3306 8")
+	if err := c.Tell(t.Context(), next); err != nil {
+		t.Fatal(err)
 	}
 	standIn.between = func() { standIn.index++; standIn.keys["risso/shop/view"] = kept{standIn.index, 12, nil} } // somebody was faster
 	if err := c.Tell(t.Context(), shop(9, "db3", now)); !errors.Is(err, ErrNewer) {

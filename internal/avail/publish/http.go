@@ -378,7 +378,8 @@ func tags(header string) (list []string) {
 const asksHere = time.Minute
 
 // isPrimary answers a load balancer. With ?settle= nobody is told yes until all others have had no for so long: a balancer that asks more often than that
-// never has two primaries at a time.
+// never has two primaries at a time. A controller that just began to tell of a primary, and told of no other one, does not know: the primary may have been it
+// for long, and a no would take it from its clients.
 func (d *Desk) isPrimary(v group.View, name string, q url.Values) (said, error) {
 	settle, err := length("settle", q.Get("settle"))
 	if err != nil {
@@ -406,7 +407,9 @@ func (d *Desk) isPrimary(v group.View, name string, q url.Values) (said, error) 
 		mine = mine || other != p.Name && now.Sub(at) < asksHere
 		early = early || other != p.Name && now.Sub(at) < settle
 	}
-	early = early || !mine && now.Sub(v.Since) < settle // another controller may have told balancers of the one before
+	if settle > 0 && !mine && now.Sub(d.views.Since(v.Group)) < settle { // another controller may have told balancers of the one before, or this one before it was started
+		return said{}, &problem{http.StatusServiceUnavailable, "it is not known here yet whether clients had time to leave the primary before this one: ask again, or another controller"}
+	}
 	if early {
 		no.Reason = fmt.Sprintf("%s is the primary of %s; clients follow when they had time to leave the one before", p.Name, v.Group)
 		return said{}, no

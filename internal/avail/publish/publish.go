@@ -26,6 +26,8 @@ type Views interface {
 	Wait(ctx context.Context, name, seen string) (v group.View, tag string)
 	// Sure reports whether Groups are all that there are: a process that starts does not know them yet, and tells nobody that a group does not exist.
 	Sure() bool
+	// Since is since when, by this process's clock, the primary of the newest view is told here; zero: there is none. The view's own Since is by another machine's.
+	Since(name string) time.Time
 	// Members are all members of a group, whatever their status: each of them may become the primary.
 	Members(name string) []group.Member
 }
@@ -64,6 +66,7 @@ func tagOf(v group.View) string {
 
 // Board is Views of what it was told.
 type Board struct {
+	now    func() time.Time
 	mu     sync.Mutex
 	unsure bool
 	groups map[string]*posted
@@ -103,10 +106,14 @@ type posted struct {
 	told    group.View // as the tag has it
 	tag     string
 	changed chan struct{} // closed with the next change
+	first   group.View    // the first one of this epoch that had this primary
+	since   time.Time     // when that was put up
 }
 
 // NewBoard is a board without groups.
-func NewBoard() *Board { return &Board{groups: map[string]*posted{}, come: make(chan struct{})} }
+func NewBoard() *Board {
+	return &Board{now: time.Now, groups: map[string]*posted{}, come: make(chan struct{})}
+}
 
 // Tell puts up a view and the members of its group. It reports false, and does nothing, where a newer one is there.
 func (b *Board) Tell(v group.View, members []group.Member) bool {
@@ -123,6 +130,9 @@ func (b *Board) Tell(v group.View, members []group.Member) bool {
 		return false
 	}
 	p.view, p.members = v, slices.Clone(members)
+	if f := p.first; v.Primary != nil && (f.Primary == nil || f.Epoch != v.Epoch || f.Primary.Name != v.Primary.Name) {
+		p.first, p.since = v, b.now()
+	}
 	if told := coarse(v); !reflect.DeepEqual(told, p.told) {
 		p.told = told
 		if tag := tagOf(told); tag != p.tag {
@@ -164,6 +174,16 @@ func (b *Board) View(name string) (group.View, bool) {
 		return p.view, true
 	}
 	return group.View{}, false
+}
+
+// Since is of Views.
+func (b *Board) Since(name string) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.groups[name]; p != nil && p.view.Primary != nil {
+		return p.since
+	}
+	return time.Time{}
 }
 
 // Members is of Views.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -76,4 +77,38 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.what, why, c.why)
 		}
 	}
+}
+
+// TestPausedByOwnClock: the pause after a failover is as long as it is to be, whatever the clock of the one that led said.
+func TestPausedByOwnClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &group.Group{Name: "g", Active: true, Policy: group.Policy{Automatic: true, Pause: time.Hour}, Failed: time.Now().Add(-20 * time.Minute)}
+		w := newWatcher(&Desk{Options: Options{Lead: agree.Alone{}, Logger: slog.New(slog.DiscardHandler)}}, reading{g: g}, 0, nil)
+		adopt := func(failed time.Time) {
+			now := *g
+			now.Failed = failed
+			w.adopt(t.Context(), nil, reading{g: &now})
+		}
+		lasts := func(what string, want time.Duration) {
+			t.Helper()
+			time.Sleep(want - time.Second)
+			adopt(w.g.Failed)
+			if w.paused() == "" {
+				t.Errorf("%s: the pause is over before %s", what, want)
+			}
+			time.Sleep(time.Second)
+			if text := w.paused(); text != "" {
+				t.Errorf("%s: after %s: %s", what, want, text)
+			}
+		}
+		adopt(g.Failed)
+		lasts("it was failed over before this process began", 40*time.Minute)
+		adopt(time.Now().Add(48 * time.Hour))
+		lasts("by a clock that is ahead", time.Hour)
+		adopt(time.Now().Add(-48 * time.Hour))
+		lasts("by a clock that is behind", time.Hour)
+		w.calm = calm{}
+		adopt(time.Now().Add(48 * time.Hour))
+		lasts("by a clock that is ahead, before this process began", time.Hour)
+	})
 }

@@ -36,6 +36,7 @@ type watcher struct {
 	g       *group.Group
 	knew    time.Time   // reading.heard of it
 	sight   group.Sight // of its lease
+	calm    calm
 	watch_  *failover.Watch
 	primary string    // whom watch_ is about
 	named   time.Time // since when, by this process's clock
@@ -180,6 +181,7 @@ func (w *watcher) adopt(ctx context.Context, probing *sync.WaitGroup, r reading)
 		w.active()
 	}
 	w.sight.See(g.Lease, time.Now())
+	w.calm.see(g.Failed, time.Now())
 	var access *keep.Access // read only if a member is new: groups are looked at four times a second
 	names := map[string]bool{}
 	for _, m := range g.Members {
@@ -616,10 +618,10 @@ func (w *watcher) denied() string {
 // paused is that the group was failed over by itself, and is not so soon again; "": it was not, or that is long ago.
 func (w *watcher) paused() string {
 	pause := w.g.Policy.Pause
-	if w.g.Failed.IsZero() || time.Since(w.g.Failed) >= pause {
+	if w.g.Failed.IsZero() || time.Since(w.calm.since) >= pause {
 		return ""
 	}
-	return fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s", w.g.Name, w.g.Failed.Format(time.TimeOnly), w.g.Failed.Add(pause).Format(time.TimeOnly))
+	return fmt.Sprintf("%s was failed over at %s: it is not failed over automatically again before %s", w.g.Name, w.g.Failed.Format(time.TimeOnly), w.calm.since.Add(pause).In(w.g.Failed.Location()).Format(time.TimeOnly))
 }
 
 // looker is a carrier whose looks end when the primary is dead.

@@ -19,12 +19,14 @@ import (
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/store/agree"
 )
 
 // Options are what a Room needs.
 type Options struct {
 	Config config.Publish
 	Views  publish.Views
+	Lead   agree.Leadership  // who leads tells Consul: the others may see less
 	Docs   publish.Documents // where it is kept which hooks ran
 	Logger *slog.Logger
 }
@@ -108,7 +110,7 @@ func (r *Room) Run(ctx context.Context) error {
 		g.Go(func() error { return r.server.Serve(ctx, r.packets, r.conns) })
 	}
 	if r.Config.Consul != nil {
-		g.Go(func() error { return r.groups(ctx) })
+		g.Go(func() error { r.Lead.WhileLeader(ctx, r.groups); return nil })
 	}
 	return g.Wait()
 }
@@ -116,8 +118,8 @@ func (r *Room) Run(ctx context.Context) error {
 // newGroups is how often it is looked for new groups.
 const newGroups = time.Second
 
-// groups keeps Consul up to date about each group.
-func (r *Room) groups(ctx context.Context) error {
+// groups keeps Consul up to date about each group, until ctx ends.
+func (r *Room) groups(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var mu sync.Mutex
@@ -137,7 +139,7 @@ func (r *Room) groups(ctx context.Context) error {
 			mu.Unlock()
 		}
 		if delay.For(ctx, newGroups) != nil {
-			return nil
+			return
 		}
 	}
 }
@@ -158,7 +160,7 @@ func (r *Room) consul(ctx context.Context, name string) {
 		}
 		err := r.Config.Consul.Tell(ctx, v)
 		switch {
-		case errors.Is(err, publish.ErrNewer): // another controller knows better
+		case errors.Is(err, publish.ErrNewer): // another controller knew better
 			seen = tag
 			r.Logger.Info("Consul knows better", "group", name, "err", err)
 		case err != nil:
