@@ -389,7 +389,7 @@ func (r *run) rejoin(ctx context.Context, ch chore, now time.Time) (string, erro
 		}
 	})
 	if replaced {
-		err = errors.Join(err, r.receipts(ctx, ch.member, failover.Cleared))
+		err = errors.Join(err, r.receipts(ctx, ch.member, func(rec *failover.Receipt, k failover.Known) bool { return failover.Cleared(rec, k, ch.node) }))
 	}
 	if byHand {
 		return "", err
