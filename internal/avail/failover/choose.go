@@ -507,7 +507,7 @@ func (ch *chooser) losses() {
 		}
 		had = append(had, c.received.Subtract(have).String())
 	}
-	lost, err := mysql.ErrantTransactions(strings.Join(had, ","), sets...)
+	lost, err := beyond(strings.Join(had, ","), sets)
 	if lost = lost.Forgotten(strings.Join(reached, ","), ch.Known.ServerID); err != nil || lost.Empty() {
 		return
 	}

@@ -141,7 +141,11 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 	if n.GTID.ByDomain {
 		has = n.GTID.State
 	}
-	e, err := mysql.ErrantTransactions(j.Known.Executed, has)
+	sets := []string{has}
+	if has == "" { // it may have been filled with a copy
+		sets = append(sets, n.GTID.Applied)
+	}
+	e, err := beyond(j.Known.Executed, sets)
 	return e.Forgotten(n.GTID.Applied, j.Known.ServerID), err
 }
 
