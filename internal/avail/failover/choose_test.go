@@ -274,6 +274,11 @@ func TestChoose(t *testing.T) {
 			s.node("c").Seen = false
 			s.Known.Had = map[string]failover.Had{"c": {Received: uuidA + ":1-102," + uuidC + ":1"}}
 		}, winner: "b", refused: "c:not_seen", lost: uuidA + ":101-102"},
+		{what: "one sends clients away", with: func(s *scene) { s.node("b").Writes.Offline = true }, winner: "c", refused: "b:offline"},
+		{what: "one sends clients away since Risso fenced it", with: func(s *scene) {
+			s.node("b").Writes.Offline = true
+			s.Group.Members[1].Fenced = []byte("{}")
+		}, winner: "b"},
 		{what: "nobody has anything", with: func(s *scene) { s.empty(); s.Lossless = true }, refused: ":loss", lost: uuidA + ":1-100"},
 		{what: "MariaDB: nobody has anything", maria: true, with: func(s *scene) { s.empty(); s.Lossless = true }, refused: ":loss", lost: "0-1-100"},
 		{what: "a known loss refuses, if the policy says so", with: func(s *scene) { s.Known.Executed, s.Lossless = uuidA+":1-103", true }, refused: ":loss", lost: uuidA + ":101-103"},

@@ -357,5 +357,5 @@ func (r *run) reopen(ctx context.Context, member string, t *topology.Topology) e
 	if err := r.alone(ctx, member, true); err != nil {
 		return err
 	}
-	return r.open(ctx, n)
+	return r.open(ctx, n, r.g.Policy.SemiSync)
 }
