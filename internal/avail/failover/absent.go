@@ -30,12 +30,20 @@ func (k Known) From(uuid string, server uint32) bool {
 
 // lacking are the transactions of the primary that somebody had and those that answer have not.
 func (k Known) lacking(had string, here []string) mysql.Errant {
-	e, err := mysql.ErrantTransactions(Received(had), here...)
-	if err != nil {
+	e, err := beyond(Received(had), here)
+	if err != nil || len(here) == 0 {
 		return mysql.Errant{}
 	}
 	mine, _ := e.Split(k.From)
 	return mine
+}
+
+// beyond are the transactions that somebody had and others have not, whose sets these are: all of them, where the others have none at all.
+func beyond(had string, sets []string) (mysql.Errant, error) {
+	if !slices.ContainsFunc(sets, func(set string) bool { return set != "" }) {
+		return mysql.AllErrant(had)
+	}
+	return mysql.ErrantTransactions(had, sets...)
 }
 
 // Absent says which of the members that do not answer may have what nobody has who answers, and why; "": none. A failover waits for these a while: who is promoted

@@ -250,6 +250,9 @@ func (ch *chooser) settings(c *Candidate, n *topology.Node, no func(code, remedy
 	if n.Writes.InnoDB {
 		no("innodb_read_only", "", "its InnoDB was started read-only")
 	}
+	if n.Writes.Offline && len(c.member.Fenced) == 0 { // else it gets back what it had
+		no("offline", "SET GLOBAL offline_mode = OFF on "+c.Name, "offline_mode is ON there: clients would be sent away")
+	}
 	if n.Group != nil {
 		no("cluster", "risso galera", "it belongs to a cluster that chooses by itself (%s)", n.Group.Kind)
 	}
@@ -464,7 +467,7 @@ func (ch *chooser) pick() {
 				continue
 			}
 			r := c.Refused[0]
-			if words = append(words, c.Name+": "+r.Why); remedy == "" && slices.Contains([]string{"version", "applier", "position"}, r.Code) {
+			if words = append(words, c.Name+": "+r.Why); remedy == "" && slices.Contains([]string{"version", "applier", "position", "offline"}, r.Code) {
 				remedy = r.Remedy
 			}
 		}
@@ -513,7 +516,7 @@ func (ch *chooser) losses() {
 			had = append(had, mine.String())
 		}
 	}
-	lost, err := mysql.ErrantTransactions(strings.Join(had, ","), sets...)
+	lost, err := beyond(strings.Join(had, ","), sets)
 	if lost = lost.Forgotten(strings.Join(reached, ","), ch.Known.ServerID); err != nil || lost.Empty() {
 		return
 	}

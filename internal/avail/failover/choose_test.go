@@ -83,6 +83,14 @@ func mariaScene() *scene {
 	return s
 }
 
+// empty lets no member have anything.
+func (s *scene) empty() {
+	for i := range s.Topology.Nodes {
+		n := &s.Topology.Nodes[i]
+		n.GTID.Executed, n.GTID.State, n.Channels[0].Received = "", "", ""
+	}
+}
+
 // domains gives a MariaDB node its sets.
 func (s *scene) domains(name, executed, state, received string) {
 	n := s.node(name)
@@ -266,6 +274,13 @@ func TestChoose(t *testing.T) {
 			s.node("c").Seen = false
 			s.Known.Had = map[string]failover.Had{"c": {Received: uuidA + ":1-102," + uuidC + ":1"}}
 		}, winner: "b", refused: "c:not_seen", lost: uuidA + ":101-102"},
+		{what: "one sends clients away", with: func(s *scene) { s.node("b").Writes.Offline = true }, winner: "c", refused: "b:offline"},
+		{what: "one sends clients away since Risso fenced it", with: func(s *scene) {
+			s.node("b").Writes.Offline = true
+			s.Group.Members[1].Fenced = []byte("{}")
+		}, winner: "b"},
+		{what: "nobody has anything", with: func(s *scene) { s.empty(); s.Lossless = true }, refused: ":loss", lost: uuidA + ":1-100"},
+		{what: "MariaDB: nobody has anything", maria: true, with: func(s *scene) { s.empty(); s.Lossless = true }, refused: ":loss", lost: "0-1-100"},
 		{what: "a known loss refuses, if the policy says so", with: func(s *scene) { s.Known.Executed, s.Lossless = uuidA+":1-103", true }, refused: ":loss", lost: uuidA + ":101-103"},
 		{what: "a loss that another member has is none", with: func(s *scene) {
 			s.Known.Executed, s.Lossless = uuidA+":1-103", true
@@ -445,6 +460,12 @@ func TestReceipt(t *testing.T) {
 			j.Known.Executed = "0-1-100,7-1-2"
 			s.domains("b", "0-1-100,7-1-1", "0-1-100,7-1-1", "")
 		}, want: failover.Lost, lost: "7-1-2", count: 1},
+		{what: "the new primary has nothing at all", with: func(_ *failover.Journal, s *scene) { s.empty() }, want: failover.Lost, lost: uuidA + ":1-100", count: 100, words: "100 transactions lost"},
+		{what: "MariaDB: the new primary has nothing at all", maria: true, with: func(_ *failover.Journal, s *scene) { s.empty() }, want: failover.Lost, lost: "0-1-100", count: 100},
+		{what: "MariaDB: the new primary has a copy, and no log of it", maria: true, with: func(j *failover.Journal, s *scene) {
+			s.empty()
+			s.node("b").GTID.Applied = "0-1-100"
+		}, want: failover.NothingToLose},
 		{what: "nothing was known", with: func(j *failover.Journal, _ *scene) { j.Known.Executed = "" }, want: failover.PerhapsLost},
 		{what: "the new primary is not seen", with: func(_ *failover.Journal, s *scene) { s.node("b").Seen = false }, want: failover.PerhapsLost},
 	} {

@@ -28,6 +28,7 @@ func Codes() []Code {
 		{"no_log_updates", "member", "it does not log what it replicates, and the group has more than two members", "`log_replica_updates` in its option file, and a restart"},
 		{"no_replica", "member", "it does not replicate", "`risso serve --failover auto` points it at the primary"},
 		{"not_seen", "member, group", "it does not answer", "what the words say: start it, mend its account or the network"},
+		{"offline", "member", "`offline_mode` is ON there: clients would be sent away", "`SET GLOBAL offline_mode = OFF` on it"},
 		{"other_source", "member, group", "it replicates from a server that is no member", "`risso replica move MEMBER`"},
 		{"position", "member, group", "it replicates by file and position: on MariaDB it is not known then what it received", "the statement that is printed lets it replicate by GTID"},
 		{"receives", "member", "it was not stopped from receiving, so that what it has is not final: it did not answer, or it does not apply (a MariaDB whose two threads stand throws away what it received when one is started)", "mend what the other words say of it"},

@@ -141,7 +141,11 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 	if n.GTID.ByDomain {
 		has = n.GTID.State
 	}
-	e, err := mysql.ErrantTransactions(j.Known.Executed, has)
+	sets := []string{has}
+	if has == "" { // it may have been filled with a copy
+		sets = append(sets, n.GTID.Applied)
+	}
+	e, err := beyond(j.Known.Executed, sets)
 	return e.Forgotten(n.GTID.Applied, j.Known.ServerID), err
 }
 
@@ -341,10 +345,17 @@ func (r *Receipt) settled() bool {
 }
 
 // Cleared completes a receipt with that the old primary answers again, and has nothing that the new one has not. It reports whether that is something new. k is what was known
-// of it: one that does not write each commit to its disk may have forgotten some when its machine crashed.
-func Cleared(r *Receipt, k Known) bool {
+// of it: one that does not write each commit to its disk may have forgotten some when its machine crashed. n is what it has now: other data, as a copy of a member, prove nothing.
+func Cleared(r *Receipt, k Known, n *topology.Node) bool {
 	if r.Checked == theOld {
 		return false
+	}
+	if words := r.Old + " came back, and it is not proven that it has the data that it had: what only it had is not known"; !k.is(n) {
+		if strings.HasSuffix(r.Words, words) {
+			return false
+		}
+		r.Words += "; " + words
+		return true
 	}
 	r.Checked = theOld
 	nothing := fmt.Sprintf("%s came back, and has nothing that %s has not", r.Old, r.New)
@@ -355,6 +366,35 @@ func Cleared(r *Receipt, k Known) bool {
 		r.Verdict, r.Words = NothingLost, "zero acknowledged transactions lost: "+nothing
 	default:
 		r.Verdict, r.Words = NothingToLose, nothing+"; what it lost itself, if its machine crashed, is not known, as it did not write each commit to its disk"
+	}
+	return true
+}
+
+// is reports whether a server has the data of the primary of which this is known, as far as it tells: it is that server, and has all that the primary was seen to have. A MariaDB has no
+// identity; what others wrote since it was the primary is in a copy of one of them only.
+func (k Known) is(n *topology.Node) bool {
+	if k.Executed == "" {
+		return false
+	}
+	if !n.GTID.ByDomain {
+		had, err := mysql.ParseGTIDSet(k.Executed)
+		has, herr := mysql.ParseGTIDSet(n.GTID.Executed)
+		return err == nil && herr == nil && k.UUID != "" && strings.EqualFold(k.UUID, n.UUID) && has.ContainsSet(had)
+	}
+	had, err := mysql.ParseBinlogState(k.Executed)
+	has, herr := mysql.ParseBinlogState(n.GTID.State)
+	if err != nil || herr != nil || k.ServerID != n.ServerID {
+		return false
+	}
+	for o, number := range had {
+		if fmt.Sprint(o.Server) == k.ServerID && has[o] < number {
+			return false
+		}
+	}
+	for o, number := range has {
+		if fmt.Sprint(o.Server) != k.ServerID && number > had[o] {
+			return false
+		}
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/errant"
+	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -93,7 +94,12 @@ func TestOutageWords(t *testing.T) {
 
 // TestCleared: a receipt is completed once by an old primary that has nothing of its own; what it may have forgotten itself is not taken for nothing.
 func TestCleared(t *testing.T) {
-	durable := Known{Settings: map[string]string{"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}}
+	const uuid = "aaaaaaaa-0000-0000-0000-000000000001"
+	durable := Known{UUID: uuid, Executed: uuid + ":1-100", Settings: map[string]string{"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}}
+	loose := durable
+	loose.Settings = nil
+	n := &topology.Node{}
+	n.UUID, n.GTID.Executed = uuid, uuid+":1-103"
 	for _, c := range []struct {
 		was  Verdict
 		k    Known
@@ -101,13 +107,39 @@ func TestCleared(t *testing.T) {
 		says string
 	}{
 		{NothingToLose, durable, NothingLost, "zero acknowledged transactions lost: a came back, and has nothing that b has not"},
-		{PerhapsLost, Known{}, NothingToLose, "a came back, and has nothing that b has not; what it lost itself"},
-		{NothingLost, Known{}, NothingLost, "proven; a came back"},
+		{PerhapsLost, loose, NothingToLose, "a came back, and has nothing that b has not; what it lost itself"},
+		{NothingLost, loose, NothingLost, "proven; a came back"},
 		{Lost, durable, Lost, "proven; a came back"},
 	} {
 		r := &Receipt{Verdict: c.was, Words: "proven", Old: "a", New: "b", Checked: "what was last seen of a"}
-		if !Cleared(r, c.k) || r.Verdict != c.want || !strings.HasPrefix(r.Words, c.says) || r.Checked != theOld || Cleared(r, c.k) {
+		if !Cleared(r, c.k, n) || r.Verdict != c.want || !strings.HasPrefix(r.Words, c.says) || r.Checked != theOld || Cleared(r, c.k, n) {
 			t.Errorf("%s: %+v; want %s, %q", c.was, r, c.want, c.says)
+		}
+	}
+}
+
+// TestOtherData: an old primary that comes back with the data of another server, or without some that it had, proves nothing.
+func TestOtherData(t *testing.T) {
+	const uuid, other = "aaaaaaaa-0000-0000-0000-000000000001", "aaaaaaaa-0000-0000-0000-000000000002"
+	for _, c := range []struct {
+		what, known, uuid, has string
+		is                     bool
+	}{
+		{"MySQL: it is the same", uuid + ":1-100", uuid, uuid + ":1-101", true},
+		{"MySQL: another one, with all", uuid + ":1-100", other, uuid + ":1-101", false},
+		{"MySQL: it lost some", uuid + ":1-100", uuid, uuid + ":1-99", false},
+		{"MySQL: nothing was known", "", uuid, uuid + ":1-99", false},
+		{"MariaDB: it is the same", "0-1-100,0-2-7", "", "0-1-101,0-2-7", true},
+		{"MariaDB: it lost some", "0-1-100", "", "0-1-99", false},
+		{"MariaDB: it is empty", "0-1-100", "", "", false},
+		{"MariaDB: a copy of who followed", "0-1-100", "", "0-1-100,0-2-101", false},
+	} {
+		n := &topology.Node{}
+		n.UUID, n.ServerID, n.GTID.Executed, n.GTID.State, n.GTID.ByDomain = c.uuid, "1", c.has, c.has, c.uuid == ""
+		r := &Receipt{Verdict: PerhapsLost, Words: "not certain", Old: "a", New: "b"}
+		k := Known{UUID: uuid, ServerID: "1", Executed: c.known, Settings: map[string]string{"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}}
+		if !Cleared(r, k, n) || (r.Verdict == NothingLost) != c.is || strings.Contains(r.Words, "not proven") == c.is || Cleared(r, k, n) {
+			t.Errorf("%s: %+v", c.what, r)
 		}
 	}
 }

@@ -34,6 +34,7 @@ type Closed struct {
 	Opens bool
 	did   string // what is said when it was opened
 	rival string // the member that takes writes instead; "": there is none
+	ahead string // the member that is to follow it, as it lost transactions that this one has; "": there is none
 }
 
 // closed says why the primary of a group takes no writes; nil: it takes them, or does not answer.
@@ -61,6 +62,11 @@ func (c *Carrier) closed(ctx context.Context, g *group.Group, t *topology.Topolo
 		return out
 	case w.Offline:
 		out.Why, out.Remedy = "offline_mode is ON there", "SET GLOBAL offline_mode = OFF on "+m.Name
+		return out
+	}
+	if name, lost := c.behind(ctx, g, t, &t.Nodes[p], targets[m.Name]); name != "" {
+		out.ahead, out.Why = name, fmt.Sprintf("it has lost transactions that %s got from it, as in a crash: %s; if it took writes, others would get their numbers", name, lost)
+		out.Remedy = "risso failover --group " + g.Name + " --to " + fleet.ShellWord(name)
 		return out
 	}
 	if len(m.Fenced) > 0 {

@@ -360,5 +360,5 @@ func (r *run) reopen(ctx context.Context, member string, t *topology.Topology) e
 	if err := r.confirm(ctx, member, r.g.Lease.Epoch); err != nil {
 		return err
 	}
-	return r.open(ctx, n)
+	return r.open(ctx, n, r.g.Policy.SemiSync)
 }

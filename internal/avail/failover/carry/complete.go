@@ -57,7 +57,7 @@ func (c *Carrier) Complete(ctx context.Context, name string) error {
 		case !e.Empty():
 			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Amend(r, e, returned(j, &t.Nodes[o])) }))
 		case len(t.Nodes[o].Channels) == 0:
-			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Cleared(r, j.Known) }))
+			failed = errors.Join(failed, c.Room.Amend(ctx, j, func(r *failover.Receipt) bool { return failover.Cleared(r, j.Known, &t.Nodes[o]) }))
 		}
 	}
 	return failed

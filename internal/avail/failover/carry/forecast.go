@@ -33,6 +33,7 @@ type Forecast struct {
 	// Commits is what is wrong with how commits of the primary wait for replicas.
 	Commits []Lack
 
+	to      string   // who was named
 	cutOff  error    // a change was cut off, and comes first
 	asked   []string // members that answer
 	feed    []string // the statements by which a delayed member applies what the winner gets from it
@@ -63,7 +64,10 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	f := forecast(g, t, a, rooms(ctx, g, t, targets, access), c.full(ctx, g, t, targets))
 	f.delayed(t, a.To, c.Limits.Drain)
 	f.feeds(t, c.Limits.Drain)
-	f.cutOff, f.Closed = c.CutOff(ctx, g), c.closed(ctx, g, t, targets)
+	f.cutOff, f.Closed, f.to = c.CutOff(ctx, g), c.closed(ctx, g, t, targets), a.To
+	if f.outlived() {
+		f.Because = cmp.Or(f.Because, f.Closed.Why)
+	}
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets)
 	}
@@ -174,15 +178,18 @@ func (f *Forecast) Refused() error {
 	case f.Lives != "":
 		return refused("failover of "+f.Group.Name, []failover.Refusal{failover.NewRefusal("lives",
 			"mend that; --accept-loss fails over all the same: "+f.Old+" may go on to take writes, which are lost then", "%s, the primary: %s", f.Old, f.Lives)})
-	case f.Closed != nil:
+	case f.Closed != nil && !f.outlived():
 		return fault.New(fault.Failed, f.Closed.Remedy, fmt.Errorf("failover of %s: %w: %s, the primary, answers, and takes no writes: %s", f.Group.Name, ErrRefused, f.Old, f.Closed.Why))
 	case len(f.Choice.Refused) > 0:
 		return refused("failover of "+f.Group.Name, f.Choice.Refused)
-	case f.Alive:
+	case f.Alive && !f.outlived():
 		return fault.New(fault.Failed, "risso switchover --group "+f.Group.Name, fmt.Errorf("failover of %s: %w: the primary %s answers", f.Group.Name, ErrRefused, f.Old))
 	}
 	return nil
 }
+
+// outlived reports whether a member is named to follow a primary that takes no writes, as it lost what members have.
+func (f *Forecast) outlived() bool { return f.to != "" && f.Closed != nil && f.Closed.ahead != "" }
 
 // Ready reports whether the group has a primary that answers, and somebody who could follow it now.
 func (f *Forecast) Ready() bool { return f.cutOff == nil && f.without() == "" && f.Choice.Ready() }

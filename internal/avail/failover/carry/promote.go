@@ -78,7 +78,7 @@ func (r *run) promote(ctx context.Context, n *node) error {
 	if err := r.holds(ctx); err != nil {
 		return err
 	}
-	if err := r.open(ctx, n); err != nil {
+	if err := r.open(ctx, n, r.g.Policy.SemiSync); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -87,12 +87,15 @@ func (r *run) promote(ctx context.Context, n *node) error {
 	return nil
 }
 
-// open lets a member take writes. One that was kept from them gets back all that it had before.
-func (r *run) open(ctx context.Context, n *node) error {
+// open lets a member take writes. One that was kept from them gets back all that it had before, but for how its commits wait for replicas, where that was set anew.
+func (r *run) open(ctx context.Context, n *node, waits bool) error {
 	if i := r.g.Find(n.name); i >= 0 && len(r.g.Members[i].Fenced) > 0 {
 		var was fence.State
 		if err := json.Unmarshal(r.g.Members[i].Fenced, &was); err != nil {
 			return fmt.Errorf("read how %s was before it was kept from writes: %w", n.name, err)
+		}
+		if waits {
+			was.SemiSync = ""
 		}
 		if err := fence.Back(ctx, n.c, was); err != nil {
 			return fmt.Errorf("give %s back what it had before it was kept from writes: %w", n.name, err)

@@ -532,7 +532,7 @@ func (r *run) undo(ctx context.Context) error {
 	if err := r.alone(ctx, r.j.Old, false); err != nil {
 		return err
 	}
-	if err := r.open(ctx, old); err != nil {
+	if err := r.open(ctx, old, false); err != nil {
 		return err
 	}
 	if err := r.unfenced(ctx, r.j.Old); err != nil {

@@ -21,7 +21,7 @@ import (
 // chore is something that a group needs.
 type chore struct {
 	member  string
-	what    string // adopt, open, shut, quarantine, older, rejoin, follow, login, receive, back, acknowledge, vouch, raise
+	what    string // adopt, open, shut, quarantine, older, lost, rejoin, follow, login, receive, back, acknowledge, vouch, raise
 	errant  mysql.Errant
 	node    *topology.Node
 	primary *topology.Node     // of returns
@@ -215,6 +215,12 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node, now time
 	case m.Replaced && n.Log.Closed && !m.Unlogged:
 		return one("unlogged")
 	case m.Status == group.Faulty && g.Policy.Rejoin && m.Errant == "" && !m.Unlogged && !m.ByHand:
+		if lost := lostOwn(n, primary); !lost.Empty() {
+			if m.Fault == lostWords(g.Name, m.Name, lost) {
+				return nil // it is told
+			}
+			return []chore{{member: m.Name, what: "lost", errant: lost, node: n, primary: primary}}
+		}
 		return one("rejoin")
 	case m.Status == group.Faulty:
 		return nil
@@ -232,22 +238,17 @@ func returns(g *group.Group, m group.Member, n, primary *topology.Node, now time
 
 // foreign are those of them that do not come from the primary itself: that is ahead of its own replicas, and they of it, for moments only.
 func foreign(n, primary *topology.Node) mysql.Errant {
-	_, e := extra(n, primary).Split(func(uuid string, server uint32) bool {
-		return uuid != "" && strings.EqualFold(uuid, primary.UUID) || uuid == "" && fmt.Sprint(server) == primary.ServerID
-	})
+	_, e := extra(n, primary).Split(wrote(primary))
 	return e
 }
 
 // extra are the transactions that a member has and the primary, which was asked later, has not.
 func extra(n, primary *topology.Node) mysql.Errant {
-	mine, theirs := n.GTID.Executed, primary.GTID.Executed
+	mine := n.GTID.Executed
 	if n.GTID.ByDomain {
-		mine, theirs = n.GTID.State, primary.GTID.State
+		mine = n.GTID.State
 	}
-	if primary.GTID.Again {
-		theirs = primary.GTID.Later
-	}
-	e, err := mysql.ErrantTransactions(mine, theirs)
+	e, err := mysql.ErrantTransactions(mine, hadNow(primary))
 	if err != nil {
 		return mysql.Errant{}
 	}
@@ -301,6 +302,9 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 	case "older":
 		why := "it cannot replicate from the primary: " + mysql.Of(ch.node.Server).CannotFollow(mysql.Of(ch.primary.Server))
 		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, why), r.keepOut(ctx, ch.member, why, now)
+	case "lost":
+		why := lostWords(r.g.Name, ch.member, ch.errant)
+		return fmt.Sprintf("%s stays out of %s: %s", ch.member, r.g.Name, why), set(func(m *group.Member) { m.Fault = why })
 	case "rejoin":
 		return r.rejoin(ctx, ch, now)
 	case "follow":
@@ -385,7 +389,7 @@ func (r *run) rejoin(ctx context.Context, ch chore, now time.Time) (string, erro
 		}
 	})
 	if replaced {
-		err = errors.Join(err, r.receipts(ctx, ch.member, failover.Cleared))
+		err = errors.Join(err, r.receipts(ctx, ch.member, func(rec *failover.Receipt, k failover.Known) bool { return failover.Cleared(rec, k, ch.node) }))
 	}
 	if byHand {
 		return "", err
