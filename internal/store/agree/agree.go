@@ -220,7 +220,7 @@ func (n *Node) startRaft(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the controllers' log: %w", err)
 	}
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{n.wire}, MaxPool: 3, Timeout: max(5*beat, time.Second), Logger: logger})
+	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{n.wire}, MaxPool: 3, Timeout: n.answerTime(), Logger: logger})
 	// A controller that voted, ended and is back must not elect a second leader while the first one's lease lasts.
 	if err := delay.For(ctx, beat); err != nil {
 		return err

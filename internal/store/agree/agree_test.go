@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -179,4 +181,25 @@ func TestNoQuorum(t *testing.T) {
 	if !errors.Is(err, state.ErrNoLeader) || !strings.Contains(err.Error(), "more than half of them must run") {
 		t.Errorf("got %v, want that no controller leads", err)
 	}
+}
+
+// late is a hand-over that was not known to be done in time.
+type late struct{}
+
+// Error says so.
+func (late) Error() error { return errors.New("leadership transfer timeout") }
+
+// TestHandOverFails: a leader that could not hand over acts again, but not while who was asked may still take the lead.
+func TestHandOverFails(t *testing.T) {
+	a := found(t, "c1")
+	until(t, "a leader of one", a.Leader)
+	if err := a.transfer(func(*raft.Raft) raft.Future { return late{} }); err == nil {
+		t.Fatal("the lead was handed over to nobody")
+	}
+	for failed := time.Now(); time.Since(failed) < a.answerTime(); time.Sleep(10 * time.Millisecond) {
+		if a.Leader() {
+			t.Fatalf("it acts %s after a hand-over that may be under way", time.Since(failed))
+		}
+	}
+	until(t, "it to act again", a.Leader)
 }

@@ -222,22 +222,28 @@ func (n *Node) endActing() {
 	}
 }
 
-// transfer hands over the lead. Those it is handed to need not wait for this controller's lease, so that acting ends first.
+// transfer hands over the lead. Those it is handed to need not wait for this controller's lease, so that acting ends first. Where that failed, who
+// was asked may still be taking it: this controller acts again only when that question is certainly over.
 func (n *Node) transfer(to func(*raft.Raft) raft.Future) error {
 	n.mu.Lock()
 	n.yielding++
 	n.mu.Unlock()
-	defer func() {
+	stay := func() {
 		n.mu.Lock()
 		n.yielding--
 		n.mu.Unlock()
-	}()
+	}
 	n.endActing()
 	if err := to(n.now()).Error(); err != nil {
+		time.AfterFunc(n.answerTime()+n.Folder.heartbeat(), stay)
 		return fmt.Errorf("hand over the lead: %w", err)
 	}
+	stay()
 	return nil
 }
+
+// answerTime bounds one question of Raft to another controller.
+func (n *Node) answerTime() time.Duration { return max(5*n.Folder.heartbeat(), time.Second) }
 
 func (n *Node) ailing() error {
 	n.mu.Lock()
