@@ -175,12 +175,12 @@ func (s *server) changeGroup(what string, do orderly) http.Handler {
 			writeError(w, badRequest("the body is no JSON that names a group", `send {"group": "shop", "to": "db2"}; without "to" it is the best`))
 			return
 		}
-		if list := o.meaningless(what); len(list) > 0 {
-			writeError(w, badRequest("the body: "+strings.Join(list, ", ")+": it means nothing here", "docs/access.md lists the fields of each path"))
-			return
-		}
 		if err := s.touchesGroup(r, o.Group); err != nil {
 			writeError(w, err)
+			return
+		}
+		if list := o.meaningless(what); len(list) > 0 {
+			writeError(w, badRequest("the body: "+strings.Join(list, ", ")+": it means nothing here", "docs/access.md lists the fields of each path"))
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), promoteTime)
