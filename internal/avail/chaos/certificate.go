@@ -182,7 +182,9 @@ func (c *Certificate) violations() {
 		if len(f.Lost) > 0 {
 			say("at the end %s lacks %s of %d, the first: %s, taken by %s", f.Server, digits.Counted(int64(len(f.Lost)), "acknowledged write"), f.Acknowledged, f.Lost[0].Row(), f.Lost[0].Server)
 		}
-		if p := c.Final[0]; len(f.Lost) == 0 && len(p.Lost) == 0 && f.Unacknowledged != p.Unacknowledged {
+		if p := c.Final[0]; len(f.Lost) == 0 && len(p.Lost) == 0 && f.Unacknowledged == p.Unacknowledged && f.Which != p.Which {
+			say("at the end %s and the primary %s have %s each that were never acknowledged, and not the same: they differ", f.Server, p.Server, digits.Counted(int64(f.Unacknowledged), "row"))
+		} else if len(f.Lost) == 0 && len(p.Lost) == 0 && f.Unacknowledged != p.Unacknowledged {
 			say("at the end %s has %s that were never acknowledged, and the primary %s has %d: they differ", f.Server, digits.Counted(int64(f.Unacknowledged), "row"), p.Server, p.Unacknowledged)
 		}
 		if f.Unknown > 0 {

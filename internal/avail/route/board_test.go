@@ -33,6 +33,7 @@ type board struct {
 	asked  int
 	broken bool // it answers with an error
 	hasty  bool // it does not wait
+	blind  bool // it sees nothing, and answers with what it saw last
 }
 
 func newBoard(t *testing.T) *board {
@@ -61,7 +62,7 @@ func newBoard(t *testing.T) *board {
 		for t.Context().Err() == nil {
 			time.Sleep(50 * time.Millisecond)
 			b.mu.Lock()
-			if b.view.Group != "" {
+			if b.view.Group != "" && !b.blind {
 				b.view.Seen = time.Now()
 				b.posts.Tell(b.view, nil)
 			}

@@ -246,7 +246,7 @@ func peek(c net.Conn) (n int, err error) {
 }
 
 // detach takes a socket's descriptor out of Go's own epoll set, and bounds how long it may stall.
-func detach(c net.Conn, stalls time.Duration) (fd int, err error) {
+func detach(c net.Conn) (fd int, err error) {
 	defer c.Close()
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {

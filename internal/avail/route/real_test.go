@@ -19,6 +19,7 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/await"
@@ -327,6 +328,58 @@ func TestReplicas(t *testing.T) {
 	goOn()
 	if err := <-done; err != nil {
 		t.Errorf("a client that waited for the primary to answer: %v", err)
+	}
+}
+
+// TestStalls: a server that takes nothing while it waits for a lock, for 50 s by default, is not cut.
+func TestStalls(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := detach(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if ms, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); err != nil || ms < 60_000 {
+		t.Errorf("it is cut after %d ms: %v", ms, err)
+	}
+}
+
+// TestSeenAnew: clients that are held, as it was told too long ago how late a replica is, are brought there as soon as a controller has seen the same anew.
+func TestSeenAnew(t *testing.T) {
+	t.Parallel()
+	n := sandboxtest.Lend(t, "mariadb")
+	account(t, n)
+	b := newBoard(t)
+	sees := func(is bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.blind = !is
+	}
+	b.primary(1, nil, behind(of("a", n), 0))
+	r := routing(t, Options{}, []*board{b}, Door{Rules: Rules{Role: Replica, MaxLag: 2 * time.Second, Fallback: Hold}})
+	r.until("a view", func(s Status) bool { return s.Epoch == 1 })
+	sees(false)
+	r.until("an old view", func(Status) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.newest.old(time.Now()) > 3*time.Second
+	})
+	done := make(chan error)
+	db := client(t, r.at[0], "timeout=4m&readTimeout=4m")
+	began := time.Now()
+	go func() { done <- db.PingContext(t.Context()) }()
+	r.until("a held client", func(s Status) bool { return s.Doors[0].Held == 1 })
+	sees(true)
+	if err := <-done; err != nil || time.Since(began) > time.Minute {
+		t.Errorf("after %s: %v; want the replica as soon as it is known how late it is", time.Since(began), err)
 	}
 }
 

@@ -57,10 +57,10 @@ const (
 	refusalTime  = 2 * time.Second       // in which a client takes the packet that refuses it
 	ourPause     = 50 * time.Millisecond // after a fault of this machine, such as too many open files
 	// How long what was sent may stay unacknowledged, or the other side may take nothing, before the connection is broken. A server waits for a client for
-	// net_write_timeout, which is 60 s by default.
-	serverStalls = 30 * time.Second
-	clientStalls = 2 * time.Minute
-	spareFiles   = 64 // descriptors for what else the process has open
+	// net_write_timeout, which is 60 s by default, and takes nothing itself while what it reads waits for a lock, 50 s by default. One whose machine is gone is
+	// found by keepalive while nothing is under way.
+	stalls     = 2 * time.Minute
+	spareFiles = 64 // descriptors for what else the process has open
 )
 
 // Router is a running router. Its state changes under mu only.
@@ -250,7 +250,19 @@ func (r *Router) hear(from int, t told) {
 	}
 	if changed {
 		r.follow(was)
+	} else if t.err == nil && r.fit(now) {
+		r.wake()
 	}
+}
+
+// fit reports whether clients are held that may have a replica now, as the same view was seen anew: what it says of lags counts again. mu is held.
+func (r *Router) fit(now time.Time) bool {
+	for i, d := range r.o.Doors {
+		if d.MaxLag > 0 && r.doors[i].held > 0 && d.choose(r.newest.view, r.newest.old(now), r.load).Server != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // silentAll says that no controller but one answered when it was last asked.
@@ -373,11 +385,11 @@ func (r *Router) made(s *setup, from netip.AddrPort, client, backend net.Conn) (
 	if !r.o.Doors[s.door].keeps(r.newest.view, s.server.address) {
 		return false, backend.Close()
 	}
-	b, err := detach(backend, serverStalls)
+	b, err := detach(backend)
 	if err != nil {
 		return false, err
 	}
-	a, err := detach(client, clientStalls)
+	a, err := detach(client)
 	if err != nil {
 		return false, errors.Join(errGone, err, unix.Close(b))
 	}

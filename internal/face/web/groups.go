@@ -104,6 +104,26 @@ type order struct {
 	Active     *bool         `json:"active"`
 }
 
+// meaningless are the fields of an order that are set, and mean nothing for what is asked: who sent them asked for something else.
+func (o order) meaningless(what string) (list []string) {
+	change := []string{"switchover", "failover"}
+	for _, f := range []struct {
+		name string
+		set  bool
+		of   []string
+	}{
+		{"to", o.To != "", change}, {"accept_loss", o.AcceptLoss, change[1:]},
+		{"member", o.Member != "", []string{"member"}}, {"status", o.Status != nil, []string{"member"}}, {"weight", o.Weight != nil, []string{"member"}},
+		{"rule", o.Rule != nil, []string{"member"}}, {"center", o.Center != nil, []string{"member"}},
+		{"automatic", o.Automatic != nil, []string{"policy"}}, {"active", o.Active != nil, []string{"policy"}},
+	} {
+		if f.set && !slices.Contains(f.of, what) {
+			list = append(list, f.name)
+		}
+	}
+	return list
+}
+
 // orderly carries an order out.
 type orderly func(ctx context.Context, o order, by string) (failover.Changed, error)
 
@@ -157,6 +177,10 @@ func (s *server) changeGroup(what string, do orderly) http.Handler {
 		}
 		if err := s.touchesGroup(r, o.Group); err != nil {
 			writeError(w, err)
+			return
+		}
+		if list := o.meaningless(what); len(list) > 0 {
+			writeError(w, badRequest("the body: "+strings.Join(list, ", ")+": it means nothing here", "docs/access.md lists the fields of each path"))
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), promoteTime)

@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +18,8 @@ type Found struct {
 	Lost         []Ack  `json:"lost,omitempty"`
 	// Unacknowledged are rows that are there though the answer never came: nobody was promised them, and nobody was told that they are not there.
 	Unacknowledged int `json:"unacknowledged"`
+	// Which tells whether two servers have the same of them, in whatever order they were found; "": there are none.
+	Which string `json:"which_unacknowledged,omitempty"`
 	// Unknown are rows of this run that the book knows nothing of.
 	Unknown int `json:"unknown,omitempty"`
 }
@@ -75,7 +79,7 @@ func (c *Checker) Check(ctx context.Context, db *sql.DB, server string, until ti
 		}
 		for seq := range there {
 			if doubts[[2]int64{int64(writer), seq}] {
-				f.Unacknowledged++
+				f.more(writer, seq)
 			} else {
 				f.Unknown++
 			}
@@ -85,6 +89,17 @@ func (c *Checker) Check(ctx context.Context, db *sql.DB, server string, until ti
 		c.from[server] = next
 	}
 	return f, nil
+}
+
+// more counts a row that was never acknowledged.
+func (f *Found) more(writer int, seq int64) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%d", writer, seq))
+	was, _ := hex.DecodeString(f.Which) // it is what this function made of it
+	for i := range was {
+		sum[i] ^= was[i]
+	}
+	f.Unacknowledged++
+	f.Which = hex.EncodeToString(sum[:])
 }
 
 // numbers reads the rows of a writer after a number.

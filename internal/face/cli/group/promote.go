@@ -93,7 +93,7 @@ func (c *command) promote(ctx context.Context, r *keep.Room, a carry.Asked, yes 
 		if err != nil {
 			return carry.Interrupted(ctx, nil, err)
 		}
-		plan, to, more, a.To = p.Plan, p.Choice.Winner, p.Notes, p.Choice.Winner
+		plan, to, more, a.From, a.To = p.Plan, p.Choice.Winner, p.Notes, p.Old, p.Choice.Winner
 	} else {
 		do, how, more = cr.Failover, "failover", f.Words()
 		if err := f.Refused(); err != nil {
