@@ -146,8 +146,8 @@ func snapshotsOf(f Folder, logger hclog.Logger) (raft.SnapshotStore, error) {
 }
 
 // Open lets a controller take part; Run keeps it at work.
-func Open(ctx context.Context, o Options) (n *Node, err error) {
-	n = &Node{Options: o, turn: make(chan struct{}, 1), moved: make(chan struct{}), changed: make(chan struct{}), removed: map[string]bool{}}
+func Open(ctx context.Context, o Options) (_ *Node, err error) {
+	n := &Node{Options: o, turn: make(chan struct{}, 1), moved: make(chan struct{}), changed: make(chan struct{}), removed: map[string]bool{}}
 	n.life, n.end = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {

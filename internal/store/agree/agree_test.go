@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,4 +204,29 @@ func TestHandOverFails(t *testing.T) {
 		}
 	}
 	until(t, "it to act again", a.Leader)
+}
+
+// TestAddressTaken: a controller whose address another process has says so.
+func TestAddressTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	data := t.TempDir()
+	f, err := MakeFolder(data, Settings{Cluster: "test", Name: "c1", Address: l.Addr().String(), Heartbeat: beatOfTests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(t.Context(), filepath.Join(data, "state.db"), f); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Prepare(t.Context(), filepath.Join(data, "state.db"), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := Open(t.Context(), Options{Store: s, Folder: f, Logger: slog.New(slog.DiscardHandler)}); n != nil || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("got %v, %v", n, err)
+	}
 }
