@@ -181,25 +181,17 @@ func (ch *chooser) sets(c *Candidate, n *topology.Node) {
 // there.
 func (ch *chooser) errant(n *topology.Node) string {
 	others, reached := []string{ch.Known.Executed}, []string{}
-	own := n.GTID.Executed
-	if n.GTID.ByDomain {
-		own = n.GTID.State
-	}
 	for i := range ch.Topology.Nodes {
 		o := &ch.Topology.Nodes[i]
 		if o.Name == n.Name || !o.Seen {
 			continue
 		}
-		if o.GTID.ByDomain {
-			others, reached = append(others, o.GTID.State), append(reached, o.GTID.Applied)
-		} else {
-			others = append(others, o.GTID.Executed)
-		}
+		others, reached = append(others, o.GTID.All()), append(reached, o.GTID.Applied)
 		for _, c := range o.Channels { // what it received, it will have
 			others = append(others, c.Received)
 		}
 	}
-	e, err := mysql.ErrantTransactions(own, others...)
+	e, err := mysql.ErrantTransactions(n.GTID.All(), others...)
 	if err != nil || e.Empty() {
 		return ""
 	}

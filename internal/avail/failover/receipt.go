@@ -103,14 +103,7 @@ func kept(j *Journal, t *topology.Topology) (e mysql.Errant, known bool) {
 		return e, false
 	}
 	old, now := &t.Nodes[o].GTID, &t.Nodes[n].GTID
-	mine, theirs := old.Executed, now.Executed
-	if old.ByDomain {
-		mine, theirs = old.State, now.State
-	}
-	if now.Again {
-		theirs = now.Later
-	}
-	e, err := mysql.ErrantTransactions(mine, theirs)
+	e, err := mysql.ErrantTransactions(old.All(), now.Newest())
 	e = e.Forgotten(now.Applied, t.Nodes[o].ServerID)
 	if err == nil && !e.Empty() { // what the new one wrote since it was asked, and the old one got from it already, is none of these
 		id := &t.Nodes[n].Facts
@@ -137,12 +130,8 @@ func missing(j *Journal, t *topology.Topology) (mysql.Errant, error) {
 		return mysql.Errant{}, fmt.Errorf("%s does not answer", j.New)
 	}
 	n := &t.Nodes[i]
-	has := n.GTID.Executed
-	if n.GTID.ByDomain {
-		has = n.GTID.State
-	}
-	sets := []string{has}
-	if has == "" { // it may have been filled with a copy
+	sets := []string{n.GTID.All()}
+	if sets[0] == "" { // it may have been filled with a copy
 		sets = append(sets, n.GTID.Applied)
 	}
 	e, err := beyond(j.Known.Executed, sets)

@@ -119,6 +119,22 @@ type GTIDs struct {
 	Again    bool   `json:"-"`                  // Later was read
 }
 
+// All is what a server has executed and logged, by its own record: gtid_executed; of MariaDB gtid_binlog_state.
+func (g *GTIDs) All() string {
+	if g.ByDomain {
+		return g.State
+	}
+	return g.Executed
+}
+
+// Newest is All as it was read last.
+func (g *GTIDs) Newest() string {
+	if g.Again {
+		return g.Later
+	}
+	return g.All()
+}
+
 // SemiSync is semi-synchronous replication. Enabled is what is set, Active what is in force now.
 type SemiSync struct {
 	SourceEnabled  bool          `json:"source_enabled"`       // as a source, it is to wait

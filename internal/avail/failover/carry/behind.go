@@ -18,7 +18,7 @@ import (
 // behind is the member that received the most transactions which a primary that takes no writes had, and has not any more; "": none did. It goes on to take none: it would number
 // others in the same way. What it seems to lack it is asked for once more, as a commit that waits for a replica is seen there first. One that cannot be asked is not known to have it.
 func (c *Carrier) behind(ctx context.Context, g *group.Group, t *topology.Topology, primary *topology.Node, target mysql.Target) (member string, e mysql.Errant) {
-	if member, e = leads(g, t, primary, hadNow(primary)); member == "" {
+	if member, e = leads(g, t, primary, primary.GTID.Newest()); member == "" {
 		return "", e
 	}
 	n, err := connect(ctx, primary.Name, target, c.Limits.Look)
@@ -37,17 +37,6 @@ func (c *Carrier) behind(ctx context.Context, g *group.Group, t *topology.Topolo
 	return leads(g, t, primary, failover.Received(v[n.c.Server.ExecutedTransactions()], owned.String()))
 }
 
-// hadNow is what a primary had when it was looked at.
-func hadNow(n *topology.Node) string {
-	switch {
-	case n.GTID.Again:
-		return n.GTID.Later
-	case n.GTID.ByDomain:
-		return n.GTID.State
-	}
-	return n.GTID.Executed
-}
-
 // leads is the member that received the most of the primary's transactions which are not among those that it has now. Where it has none at all all are its own.
 func leads(g *group.Group, t *topology.Topology, primary *topology.Node, has string) (member string, most mysql.Errant) {
 	for _, m := range g.Members {
@@ -56,10 +45,7 @@ func leads(g *group.Group, t *topology.Topology, primary *topology.Node, has str
 			continue
 		}
 		n := &t.Nodes[i]
-		mine := []string{n.GTID.Executed}
-		if n.GTID.ByDomain {
-			mine = []string{n.GTID.State}
-		}
+		mine := []string{n.GTID.All()}
 		for _, ch := range n.Channels {
 			mine = append(mine, ch.Received)
 		}
@@ -94,11 +80,7 @@ func lostOwn(n, primary *topology.Node) mysql.Errant {
 	if n.GTID.ByDomain && n.GTID.Strict && n.SemiSync.ReplicaEnabled && n.Number >= 100600 {
 		return mysql.Errant{}
 	}
-	mine, theirs := n.GTID.Executed, hadNow(primary)
-	if n.GTID.ByDomain {
-		mine = n.GTID.State
-	}
-	e, err := mysql.ErrantTransactions(theirs, mine)
+	e, err := mysql.ErrantTransactions(primary.GTID.Newest(), n.GTID.All())
 	if err != nil {
 		return mysql.Errant{}
 	}

@@ -244,11 +244,7 @@ func foreign(n, primary *topology.Node) mysql.Errant {
 
 // extra are the transactions that a member has and the primary, which was asked later, has not.
 func extra(n, primary *topology.Node) mysql.Errant {
-	mine := n.GTID.Executed
-	if n.GTID.ByDomain {
-		mine = n.GTID.State
-	}
-	e, err := mysql.ErrantTransactions(mine, hadNow(primary))
+	e, err := mysql.ErrantTransactions(n.GTID.All(), primary.GTID.Newest())
 	if err != nil {
 		return mysql.Errant{}
 	}
