@@ -3,7 +3,9 @@ import { defineConfig } from '@playwright/test';
 // Runs against a Risso that is already up: RISSO_URL says where. CHROMIUM names the browser.
 export default defineConfig({
   testDir: 'e2e',
-  timeout: 60_000,
+  // A machine that runs all tests at once takes its time: these bound what hangs, and say nothing of what is fast.
+  timeout: 240_000,
+  expect: { timeout: 30_000 },
   workers: 1,
   outputDir: 'test-results',
   reporter: [['list']],

@@ -26,7 +26,7 @@ var faults = []string{
 // TestAdviceInBrowser looks at the page Advice: two servers with the same faults, which are looked at when somebody asks.
 func TestAdviceInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	var config strings.Builder

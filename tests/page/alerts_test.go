@@ -16,7 +16,7 @@ import (
 // a receiver that takes messages and one that does not. axe-core looks at every page there is.
 func TestAlertsInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "alerts", Servers: []string{"mariadb"}, Topology: sandbox.TopologyReplication, Replicas: 1})

@@ -20,7 +20,7 @@ import (
 // them in the browser.
 func TestBenchmarksInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "bench", Servers: []string{"mariadb"}})
@@ -89,7 +89,7 @@ func sbtest(ctx context.Context, t *testing.T, socket string) {
 // nothing, in light and dark and on paper.
 func TestReportInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	bin := binary(t, dir, "RISSO_BIN", "1")

@@ -21,7 +21,7 @@ import (
 // TestGroupsInBrowser looks at the page Groups: a real group, whose primary is killed while risso serve fails over, and switched over by a button.
 func TestGroupsInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "group", Servers: []string{"mariadb"}, Topology: sandbox.TopologyReplication, Replicas: 2, SemiSync: true})

@@ -17,7 +17,7 @@ import (
 // was not read, a plan that flipped, and a class that makes hardly any load and takes longest.
 func TestStatementsHistoryInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

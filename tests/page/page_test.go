@@ -23,7 +23,7 @@ import (
 // TestPageInBrowser runs ui/e2e in Chromium, all but the pages of statements.
 func TestPageInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "page", Servers: []string{"mariadb"}})

@@ -20,7 +20,7 @@ import (
 // the repository's own writer.
 func TestProtectHistoryInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -186,7 +186,7 @@ func proofOf(t *testing.T, d state.Drill) json.RawMessage {
 // TestProtectInBrowser protects a real MariaDB from the page: backup, copy, prune, drill, verify and mirror.
 func TestProtectInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "protect", Servers: []string{"mariadb"}, Settings: []string{"log_bin=binlog"}})

@@ -19,7 +19,7 @@ const heavy = "SELECT SLEEP(0.25) AS `<img src=x onerror=alert(1)>`, ? AS risso_
 // without a store.
 func TestQueriesInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "queries", Servers: []string{"mysql-9.7"}})

@@ -13,7 +13,7 @@ import (
 // TestSignInInBrowser signs in to the page as users made by the command line, with a password and with a token.
 func TestSignInInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

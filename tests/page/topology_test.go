@@ -16,7 +16,7 @@ import (
 // TestTopologyInBrowser looks at the page Topology: a chain of four real servers, of which the last cannot apply; then the primary is killed.
 func TestTopologyInBrowser(t *testing.T) {
 	needBrowser(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "chain", Servers: []string{"mariadb"}, Topology: sandbox.TopologyReplication, Replicas: 3})

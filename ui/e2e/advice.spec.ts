@@ -20,11 +20,11 @@ test('servers are looked at when somebody asks, and what is the same on both is 
   await expect(page.locator('h1')).toHaveText('Advice');
   await expect(page.locator('.sentence')).toHaveText('No look has been finished yet, so nothing is known.');
   await page.getByRole('button', { name: 'Look now: shop-1' }).click();
-  await expect(page.locator('[data-looked="shop-1"]')).toContainText(/looked at .*, took .*, 4 tables; again when/, { timeout: 20_000 });
+  await expect(page.locator('[data-looked="shop-1"]')).toContainText(/looked at .*, took .*, 4 tables; again when/, { timeout: 60_000 });
   await expect(page.locator('.sentence')).toContainText('Of 1 of 2 servers nothing is known yet.');
   await page.getByRole('button', { name: 'Look now: web-1' }).click();
   const row = page.locator('[data-advice="schema.autoinc shop.tickets.id"]');
-  await expect(row).toContainText('all 2 servers', { timeout: 20_000 });
+  await expect(row).toContainText('all 2 servers', { timeout: 60_000 });
   expect((await advice(request)).findings.filter((f) => f.object === 'shop.tickets.id')).toHaveLength(1);
   await row.locator('summary').first().press('Enter');
   await expect(row).toContainText('ALTER TABLE `shop`.`tickets` MODIFY COLUMN `id` bigint unsigned');

@@ -13,7 +13,7 @@ async function alerts(request: APIRequestContext): Promise<Standing[]> {
 
 test('an alert says what, since when and who was told; it is acknowledged and silenced', async ({ page, request }) => {
   const errors = complaints(page);
-  await expect.poll(async () => (await alerts(request)).find((a) => a.finding === 'lock.blocker')?.phase, { timeout: 40_000 }).toBe('firing');
+  await expect.poll(async () => (await alerts(request)).find((a) => a.finding === 'lock.blocker')?.phase, { timeout: 60_000 }).toBe('firing');
   await page.goto('/');
   await expect(page.locator('[data-instance]').first()).toBeVisible();
   await page.keyboard.press('g');
@@ -22,7 +22,7 @@ test('an alert says what, since when and who was told; it is acknowledged and si
   await expect(page.locator('h1')).toHaveText('Alerts');
   const row = page.locator('[data-alert*="lock.blocker"]');
   await expect(row).toContainText('others waiting for a row lock');
-  await expect(row).toContainText(/log told \d\d:\d\d/, { timeout: 20_000 });
+  await expect(row).toContainText(/log told \d\d:\d\d/, { timeout: 60_000 });
   await expect(row.getByRole('button', { name: /^Copy: KILL \d+/ })).toBeVisible();
   // A receiver that takes no messages was not told, whatever was made for it.
   await expect(row).toContainText('broken not reached yet');
@@ -110,14 +110,14 @@ test('what was wrong tonight is a line that opens, and a part of time in the cha
       if (said?.includes('▲') && said.includes('row lock')) return true;
     }
     return false;
-  }, { timeout: 15_000 }).toBe(true);
+  }, { timeout: 60_000 }).toBe(true);
 });
 
 test('the film of the real server shows who keeps whom waiting', async ({ page, request }) => {
   const now = Math.floor(Date.now() / 1000);
   test.skip((await request.get(`/api/moments?instance=${primary}&from=${now - 60}&to=${now}`)).status() === 404, 'this Risso keeps no moments');
   await page.goto(`/server/${primary}/film`);
-  await expect(page.locator('.sentence')).toContainText('keeps 3 others waiting', { timeout: 20_000 });
+  await expect(page.locator('.sentence')).toContainText('keeps 3 others waiting', { timeout: 60_000 });
   await expect(page.locator('.lock-tree > li > ul > li')).toHaveCount(3);
   await expect(page.getByRole('button', { name: /^Copy: KILL \d+/ })).toBeVisible();
   await expect(page.locator('.sessions tbody tr')).toHaveCount(4);
@@ -130,7 +130,7 @@ test('time before the first data is hatched and said to be without', async ({ pa
   const c = chart(page, 'throughput');
   await expect(c).not.toHaveClass(/empty/);
   await c.locator('.u-over').hover({ position: { x: 60, y: 40 } });
-  await expect(c.locator('.tip')).toContainText('no data', { timeout: 15_000 });
+  await expect(c.locator('.tip')).toContainText('no data', { timeout: 60_000 });
 });
 
 test('a deployment is a mark with its name', async ({ page, request }) => {

@@ -17,7 +17,7 @@ export function chart(page: Page, id: string): Locator {
 
 /** Waits until a chart shows a number. */
 export async function hasValue(c: Locator): Promise<void> {
-  await expect(c.locator('[data-v="0"]')).not.toHaveText('–', { timeout: 15_000 });
+  await expect(c.locator('[data-v="0"]')).not.toHaveText('–', { timeout: 60_000 });
 }
 
 /** How many pixels of a chart's canvas are painted. */

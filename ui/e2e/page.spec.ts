@@ -8,9 +8,9 @@ test('the fleet has a row for each instance, with live numbers', async ({ page, 
   const row = page.locator(`[data-instance="${id}"]`);
   await expect(row).toBeVisible();
   await expect(row.locator('.state')).toHaveText(/ok|warning|critical|new/);
-  await expect(row.locator('.spark-line')).toHaveAttribute('d', /M/, { timeout: 15_000 });
+  await expect(row.locator('.spark-line')).toHaveAttribute('d', /M/, { timeout: 60_000 });
   const before = await row.locator('.spark-line').getAttribute('d');
-  await expect.poll(() => row.locator('.spark-line').getAttribute('d'), { timeout: 15_000 }).not.toBe(before);
+  await expect.poll(() => row.locator('.spark-line').getAttribute('d'), { timeout: 60_000 }).not.toBe(before);
   await expect(page.locator('.own')).toContainText('of a core');
   await row.locator('a').first().click();
   await expect(page).toHaveURL(new RegExp(`/server/${encodeURIComponent(id)}`));
@@ -37,7 +37,7 @@ test('the charts of a server have data and move', async ({ page, request }) => {
   expect(await painted(chart(page, 'throughput'))).toBeGreaterThan(500);
   const asked: URL[] = [];
   page.on('request', (r) => r.url().includes('/api/chart') && asked.push(new URL(r.url())));
-  await expect.poll(() => asked.length, { timeout: 40_000 }).toBeGreaterThan(2);
+  await expect.poll(() => asked.length, { timeout: 60_000 }).toBeGreaterThan(2);
   // Live, only what is new is asked for: seconds, not the range.
   for (const u of asked.slice(1)) expect(Number(u.searchParams.get('to')) - Number(u.searchParams.get('from'))).toBeLessThan(30);
   expect(errors).toEqual([]);
@@ -105,7 +105,7 @@ test('the lists of metrics, variables and events open, filter and are links', as
   await expect(page.locator('table.list tbody tr').first()).toContainText('Com_select');
   await page.getByRole('link', { name: 'Variables' }).click();
   await page.getByLabel('Filter variables').fill('max_connections');
-  await expect(page.locator('table.variables tbody tr').first()).toContainText('max_connections', { timeout: 15_000 });
+  await expect(page.locator('table.variables tbody tr').first()).toContainText('max_connections', { timeout: 60_000 });
   await expect(page).toHaveURL(/q=max_connections/);
   await page.getByRole('link', { name: 'Events' }).click();
   await expect(page.getByLabel('Filter events')).toBeVisible();

@@ -65,7 +65,7 @@ test.describe('signing in', () => {
     await page.getByLabel(/New password/).fill('another long password');
     await page.getByRole('button', { name: 'Change it' }).click();
     await expect(page.getByRole('status')).toContainText('was changed');
-    await expect(other.getByLabel('Password')).toBeVisible({ timeout: 20_000 });
+    await expect(other.getByLabel('Password')).toBeVisible({ timeout: 60_000 });
     await other.getByRole('button', { name: 'Sign in with a token' }).click();
     await other.getByLabel('Token').fill(process.env.RISSO_SIGNIN!);
     await other.getByRole('button', { name: 'Sign in', exact: true }).click();

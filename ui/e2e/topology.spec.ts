@@ -29,7 +29,7 @@ test('the whole chain is drawn, with the server that nobody watches', async ({ p
   await page.keyboard.press('t');
   await expect(page).toHaveURL(/\/topology$/);
   await expect(page.locator('h1')).toHaveText('Topology');
-  await expect(page.locator('.sentence')).toContainText('4 servers; replication runs everywhere', { timeout: 30_000 });
+  await expect(page.locator('.sentence')).toContainText('4 servers; replication runs everywhere', { timeout: 60_000 });
   for (const [from, to] of [['db1', 'db2'], ['db2', 'db3'], ['db3', other]]) await expect(link(page, from, to)).toHaveAttribute('data-kind', 'runs');
   await expect(node(page, 'db1')).toHaveAccessibleName(/^db1: ok, writable, .*1 replica$/);
   await expect(node(page, other)).toHaveAccessibleName(/not watched$/);
@@ -47,7 +47,7 @@ test('the whole chain is drawn, with the server that nobody watches', async ({ p
 test('what is broken is said, shown, and can be seen without colours', async ({ page, request }) => {
   await page.goto('/topology');
   await tell(request, 'break');
-  await expect(node(page, other)).toHaveAttribute('data-state', 'critical', { timeout: 30_000 });
+  await expect(node(page, other)).toHaveAttribute('data-state', 'critical', { timeout: 60_000 });
   await expect(link(page, 'db3', other)).toHaveAttribute('data-kind', 'broken');
   await expect(page.locator('.sentence')).toContainText(`${other}: does not apply (1062:`);
   await expect(page.locator(`[data-server="${other}"]`)).toContainText('does not apply (1062:');
@@ -64,16 +64,16 @@ test('what is broken is said, shown, and can be seen without colours', async ({ 
 test('a replica that was stopped, and a primary that was killed, keep their places', async ({ page, request }) => {
   await page.goto('/topology');
   await tell(request, 'kill');
-  await expect(node(page, 'db1')).toHaveAttribute('data-state', 'critical', { timeout: 30_000 });
+  await expect(node(page, 'db1')).toHaveAttribute('data-state', 'critical', { timeout: 60_000 });
   await expect(node(page, 'db1')).toHaveClass(/unseen-node/);
-  await expect(link(page, 'db1', 'db2')).toHaveAttribute('data-kind', 'connecting', { timeout: 30_000 });
-  await expect(page.locator('.sentence')).toContainText('db1: nothing listens there, since', { timeout: 30_000 });
+  await expect(link(page, 'db1', 'db2')).toHaveAttribute('data-kind', 'connecting', { timeout: 60_000 });
+  await expect(page.locator('.sentence')).toContainText('db1: nothing listens there, since', { timeout: 60_000 });
   await expect(page.locator('[data-server="db1"] [data-finding="primary.dead"]')).toContainText('not seen:', { timeout: 60_000 });
   await picture(page, 'dead');
   await tell(request, 'start');
   await expect(node(page, 'db1')).toHaveAttribute('data-state', 'ok', { timeout: 60_000 });
   await tell(request, 'stop');
-  await expect(link(page, 'db1', 'db2')).toHaveAttribute('data-kind', 'stopped', { timeout: 30_000 });
+  await expect(link(page, 'db1', 'db2')).toHaveAttribute('data-kind', 'stopped', { timeout: 60_000 });
   await expect(node(page, 'db2')).toHaveAttribute('data-state', 'warning');
 });
 

@@ -485,6 +485,7 @@ func TestCutOff(t *testing.T) {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			s := up(t, 2, spec)
+			s.pace = 20 * time.Millisecond // its replicas are to be level soon, several times
 			s.do(0, "CREATE DATABASE d", "CREATE TABLE d.ledger (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB")
 			l := s.write(0, "d.ledger")
 			for _, step := range []string{"CHANGE", "SQL_THREAD"} { // with nothing changed but stopped; and pointed elsewhere

@@ -48,6 +48,7 @@ type Node struct {
 	log       *logStore
 	snapshots raft.SnapshotStore
 	raft      *raft.Raft // nil until it takes part
+	assents   *assents   // of the others, for as long as raft
 	client    caller
 	fresh     bool // it has to be let in first
 	life      context.Context
@@ -220,7 +221,7 @@ func (n *Node) startRaft(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the controllers' log: %w", err)
 	}
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{n.wire}, MaxPool: 3, Timeout: n.answerTime(), Logger: logger})
+	transport := &assents{NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{n.wire}, MaxPool: 3, Timeout: n.answerTime(), Logger: logger})}
 	// A controller that voted, ended and is back must not elect a second leader while the first one's lease lasts.
 	if err := delay.For(ctx, beat); err != nil {
 		return err
@@ -230,7 +231,7 @@ func (n *Node) startRaft(ctx context.Context) error {
 		return fmt.Errorf("take part in the controllers' agreement: %w", err)
 	}
 	n.mu.Lock()
-	n.raft = r
+	n.raft, n.assents = r, transport
 	n.mu.Unlock()
 	return nil
 }

@@ -166,16 +166,23 @@ func (n *Node) keepLease(ctx context.Context) error {
 			continue
 		}
 		for ctx.Err() == nil && n.ailing() == nil {
-			asked := time.Now()
-			if err := r.VerifyLeader().Error(); err != nil || r.CurrentTerm() != term {
+			if err := r.VerifyLeader().Error(); err != nil || r.CurrentTerm() != term { // they are asked at once
 				break
 			}
-			n.extend(term, asked.Add(n.lease()))
+			n.extend(term, n.assented(term).Add(n.lease()))
 			_ = delay.For(ctx, beat/5)
 		}
 	}
 	n.endActing()
 	return nil
+}
+
+// assented is the last moment at which more than half of the controllers took this one for the leader of a term.
+func (n *Node) assented(term uint64) time.Time {
+	n.mu.Lock()
+	a := n.assents
+	n.mu.Unlock()
+	return a.since(raft.ServerID(n.Folder.Name), term, n.servers())
 }
 
 // extend lets this controller act until a time.
@@ -339,19 +346,31 @@ func (n *Node) Acting(ctx context.Context) (context.Context, context.CancelFunc)
 
 // Verify asks the other controllers whether this one leads.
 func (n *Node) Verify(ctx context.Context) error {
-	if !n.Leader() {
+	asked, epoch := time.Now(), n.Epoch()
+	if epoch == 0 {
 		return fmt.Errorf("controller %s does not lead: %w", n.Folder.Name, state.ErrNoLeader)
 	}
-	confirmed := make(chan error, 1)
-	go func() { confirmed <- n.now().VerifyLeader().Error() }()
-	select {
-	case err := <-confirmed:
-		if err != nil {
-			return fmt.Errorf("controller %s does not lead: %w", n.Folder.Name, err)
+	for {
+		confirmed := make(chan error, 1)
+		go func() { confirmed <- n.now().VerifyLeader().Error() }()
+		select {
+		case err := <-confirmed:
+			if err != nil {
+				return fmt.Errorf("controller %s does not lead: %w", n.Folder.Name, err)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("it could not be confirmed that controller %s leads: %w", n.Folder.Name, ctx.Err())
 		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("it could not be confirmed that controller %s leads: %w", n.Folder.Name, ctx.Err())
+		if !n.assented(epoch).Before(asked) {
+			return nil
+		}
+		// What it heard were answers to questions from before.
+		if n.Epoch() != epoch {
+			return fmt.Errorf("controller %s does not lead: %w", n.Folder.Name, state.ErrNoLeader)
+		}
+		if err := delay.For(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("it could not be confirmed that controller %s leads: %w", n.Folder.Name, err)
+		}
 	}
 }
 

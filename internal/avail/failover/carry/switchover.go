@@ -609,10 +609,10 @@ func (r *run) conclude(ctx context.Context) error {
 		}
 		return err
 	})
-	r.unpointed(ctx, failed)
 	r.giveAllBack(ctx)
 	r.verify(ctx, failed)
 	told.Wait()
+	r.unpointed(ctx, failed) // it changes the group, which those who were told read
 	if err := r.delayAgain(ctx); err != nil {
 		r.caution("%v", err)
 	}

@@ -286,22 +286,29 @@ func retry(t *testing.T, target drive.Target) {
 				}
 			}
 			paid := number(t, target, "SELECT COUNT(*) FROM history")
-			exec("BEGIN")
-			exec("UPDATE district SET d_ytd = d_ytd + 1") // ten rows: InnoDB ends the smaller transaction
-			done := make(chan error, 1)
-			go func() { done <- c.Transaction() }() // takes the warehouse, waits for its district
-			time.Sleep(300 * time.Millisecond)      // PostgreSQL ends the one that has waited for a second first
-			exec("UPDATE warehouse SET w_ytd = w_ytd + 10")
-			exec("ROLLBACK")
-			if err := <-done; err != nil {
-				t.Fatal(err)
+			for tries := 1; len(c.Retried()) == 0 && tries <= 5; tries++ {
+				exec("BEGIN")
+				exec("UPDATE district SET d_ytd = d_ytd + 1") // ten rows: InnoDB ends the smaller transaction
+				done := make(chan error, 1)
+				go func() { done <- c.Transaction() }() // takes the warehouse, waits for its district
+				time.Sleep(300 * time.Millisecond)      // PostgreSQL ends the one that has waited for a second first: the other one, if this began late
+				var server *drive.ServerError
+				if _, err := other.Exec(drive.Other, "UPDATE warehouse SET w_ytd = w_ytd + 10"); err != nil && (!errors.As(err, &server) || !conflict(server)) {
+					t.Errorf("the other transaction: %v", err)
+				}
+				exec("ROLLBACK")
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				paid++
+				c.deck.next = 1
 			}
 			// Once, or more often: in PostgreSQL the second try may take the warehouse before who waits for it wakes up.
 			if r := c.Retried(); len(r) == 0 || slices.ContainsFunc(r, func(err *drive.ServerError) bool { return !conflict(err) }) {
 				t.Errorf("tried again after %v", r)
 			}
-			if n := number(t, target, "SELECT COUNT(*) FROM history"); n != paid+1 {
-				t.Errorf("got %d payments instead of 1, want n %v", n-paid, paid+1)
+			if n := number(t, target, "SELECT COUNT(*) FROM history"); n != paid {
+				t.Errorf("got %d payments, want %d", n, paid)
 			}
 		})
 	})
