@@ -194,7 +194,13 @@ func (q *squad) left(s *risso, dead *sandbox.Node) {
 		return strings.Contains(out+said, n.Name)
 	}
 	await(q.T, "the dead member rings", func() bool { return slices.Contains(open(dead), dead.Name+" server.down") && told(dead) })
-	mustCommand(q.T, "group", "remove", "g", dead.Name, "--data", q.data)
+	await(q.T, "it is taken out of the group once the failover has ended", func() bool {
+		code, said := command(q.T, "group", "remove", "g", dead.Name, "--data", q.data)
+		if code != 0 && !strings.Contains(said, "is under way") {
+			q.Fatalf("risso group remove: exit code %d: %s", code, said)
+		}
+		return code == 0
+	})
 	await(q.T, "it rings no more", func() bool { return len(open(dead)) == 0 && !told(dead) })
 
 	var a struct {

@@ -8,6 +8,7 @@ import "github.com/rissodb/risso/internal/pattern"
 const (
 	CheckRead                = 1020  // ER_CHECKREAD: the row changed since it was read (MariaDB's snapshot isolation)
 	KeyNotFound              = 1032  // ER_KEY_NOT_FOUND: a row which an event changes is not there
+	ChannelRuns              = 3081  // of MySQL, ER_SLAVE_CHANNEL_MUST_STOP
 	WorkerStoppedBehind      = 3030  // of MySQL: an applier stopped because one before it, in the order of commits, had failed
 	TooManyConnections       = 1040  // ER_CON_COUNT_ERROR
 	DatabaseDenied           = 1044  // ER_DBACCESS_DENIED_ERROR

@@ -240,10 +240,13 @@ func (c *cloner) restoreChannel(ctx context.Context, copied *repoint.Copy) error
 	if err != nil {
 		return err
 	}
-	for _, s := range []string{"SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = ON", conn.Server.StopReplica(""), conn.Server.ForgetChannels()} {
+	for _, s := range []string{"SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = ON"} {
 		if err := conn.Exec(ctx, s); err != nil {
 			return fmt.Errorf("%s on %s: %w", s, c.name, err)
 		}
+	}
+	if err := c.forget(ctx, conn); err != nil {
+		return err
 	}
 	if err := conn.Exec(ctx, conn.Server.Set(c.channel, set, mysql.Pointing{Host: repoint.RebuildHost(host), Port: port})); err != nil {
 		return fmt.Errorf("set the channel of %s: %w", c.name, err) // without the statement, which has the password
@@ -255,6 +258,30 @@ func (c *cloner) restoreChannel(ctx context.Context, copied *repoint.Copy) error
 	}
 	filter, _, err := c.marked(ctx, conn)
 	return errors.Join(err, c.sameFilter(filter))
+}
+
+// startTime bounds how long a server that was started takes to let the threads of its channels run.
+const startTime = 10 * time.Second
+
+// forget takes its channels from a server that was started a moment ago. It does not wait there for the threads that it starts, and one that only begins is
+// not stopped.
+func (c *cloner) forget(ctx context.Context, conn *mysql.Conn) error {
+	for until := time.Now().Add(startTime); ; {
+		stop, forget := conn.Server.StopReplica(""), conn.Server.ForgetChannels()
+		if err := conn.Exec(ctx, stop); err != nil {
+			return fmt.Errorf("%s on %s: %w", stop, c.name, err)
+		}
+		err := conn.Exec(ctx, forget)
+		if err == nil {
+			return nil
+		}
+		if mysql.ErrorNumber(err) != errno.ChannelRuns || time.Now().After(until) {
+			return fmt.Errorf("%s on %s: %w", forget, c.name, err)
+		}
+		if err := delay.For(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // marked reports whether the replica has its channel, which leads nowhere, and what that leaves out.

@@ -93,6 +93,7 @@ func (u *trio) replicates(n *sandbox.Node) {
 	seen := ""
 	await.Until(u, func() bool {
 		seen = fmt.Sprintf("%+v", u.channels(n))
-		return u.sql(n, fmt.Sprintf("SELECT COUNT(*) FROM test.ledger WHERE id = %d", u.last)) == "1"
+		return u.sql(n, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test' AND table_name = 'ledger'") == "1" &&
+			u.sql(n, fmt.Sprintf("SELECT COUNT(*) FROM test.ledger WHERE id = %d", u.last)) == "1"
 	}, "%s to have what was written last: %s", n.Name, &seen)
 }
