@@ -313,6 +313,30 @@ func TestErrant(t *testing.T) {
 	}
 }
 
+// TestUncounted: what a source has sent, and counts some time later, is not errant on its replica.
+func TestUncounted(t *testing.T) {
+	const a = "aaaaaaaa-0000-0000-0000-000000000001"
+	for later, want := range map[int]string{0: "", 2: "", 3: "", 1000: a + ":10"} {
+		w := world{"db1:3306": made(1), "db2:3306": made(2, 1)}
+		for address, executed := range map[string]string{"db1:3306": a + ":1-9", "db2:3306": a + ":1-10"} {
+			f := w[address]
+			f.GTID.Executed, f.GTID.Mode = executed, "ON"
+			w[address] = f
+		}
+		s, asked := w.search(), 0
+		s.Again = func(context.Context, string) (string, error) {
+			if asked++; asked > later {
+				return a + ":1-10", nil
+			}
+			return a + ":1-9", nil
+		}
+		top := s.Discover(t.Context(), []Start{{Address: "db1:3306"}, {Address: "db2:3306"}})
+		if got := top.Nodes[top.Find("db2:3306")].Errant; got != want {
+			t.Errorf("counted after %d answers: got errant %q, want %q", later, got, want)
+		}
+	}
+}
+
 // TestManyAddresses: a search that is told of ever more addresses ends.
 func TestManyAddresses(t *testing.T) {
 	w := world{}

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/follow"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -240,22 +242,47 @@ func (d *discovery) again(ctx context.Context) {
 	if d.Again == nil {
 		return
 	}
-	sources := map[int]bool{}
+	sources := map[int][]*Node{} // with who replicates from there alone
 	for _, l := range d.t.Links {
-		if d.t.Nodes[l.Source].Seen && l.Channel != nil {
-			sources[l.Source] = true
+		if !d.t.Nodes[l.Source].Seen || l.Channel == nil {
+			continue
+		}
+		if list := sources[l.Source]; d.t.Nodes[l.Replica].Seen && len(d.t.Sources(l.Replica)) == 1 && !slices.Contains(d.t.Above(l.Source), l.Replica) {
+			sources[l.Source] = append(list, &d.t.Nodes[l.Replica])
+		} else {
+			sources[l.Source] = list
 		}
 	}
 	var group sync.WaitGroup
-	for i := range sources {
+	for i, replicas := range sources {
 		n := &d.t.Nodes[i]
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			if later, err := d.Again(ctx, d.Reached(n.Addresses[0])); err == nil {
+			later, err := d.Again(ctx, d.Reached(n.Addresses[0]))
+			// A MySQL sends a transaction to its replicas as soon as it is in its binary log, and counts it in gtid_executed when it is committed, which on a busy
+			// machine is some time later.
+			for wait := uncounted; wait <= 4*uncounted; wait *= 2 {
+				if err != nil || !slices.ContainsFunc(replicas, func(r *Node) bool { return r.GTID.ByDomain == n.GTID.ByDomain && r.more(later) }) || delay.For(ctx, wait) != nil {
+					break
+				}
+				if next, nerr := d.Again(ctx, d.Reached(n.Addresses[0])); nerr == nil {
+					later = next
+				}
+			}
+			if err == nil {
 				n.GTID.Later, n.GTID.Again = later, true
 			}
 		})
 	}
 	group.Wait()
+}
+
+// uncounted is how long it is waited before a source is asked once more for what a replica has beyond it; then twice as long, and so on to four times.
+const uncounted = 30 * time.Millisecond
+
+// more reports whether a node has transactions beyond what its source had.
+func (n *Node) more(later string) bool {
+	e, known := n.beyond([]string{later})
+	return known && !e.Empty()
 }

@@ -7,12 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/explain/advise"
 	"github.com/rissodb/risso/internal/explain/differ/describe"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/read"
 )
+
+// uncounted is how long a transaction may take that replicas have, and that their source does not count yet as it is not committed.
+const uncounted = 200 * time.Millisecond
 
 // Together compares servers with each other, each by its name and the group of the config file, and returns what was found on each. A server that does not answer, or
 // tells nothing of itself, is left out; why is by its place in troubles. wanted tells which findings anybody wants; nil: all.
@@ -31,7 +35,11 @@ func Together(ctx context.Context, targets []mysql.Target, names, groups []strin
 			return nil, nil, context.Cause(ctx)
 		}
 	}
-	for i, target := range targets { // after that of all was read: what a replica has, its source had before
+	// After that of all was read: what a replica has, its source had before. A MySQL counts a transaction a moment after it sent it.
+	if len(targets) > 1 && delay.For(ctx, uncounted) != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	for i, target := range targets {
 		if members[i].Executed == "" {
 			continue
 		}
