@@ -170,7 +170,11 @@ func (n *Node) keepLease(ctx context.Context) error {
 				break
 			}
 			n.extend(term, n.assented(term).Add(n.lease()))
-			_ = delay.For(ctx, beat/5)
+			select {
+			case <-r.LeaderCh(): // it leads no longer, or anew
+			case <-time.After(beat / 5):
+			case <-ctx.Done():
+			}
 		}
 	}
 	n.endActing()
@@ -268,7 +272,7 @@ func (n *Node) Sole() bool { return false }
 func (n *Node) Epoch() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if a := n.acting; a != nil && a.ctx.Err() == nil && time.Now().Before(a.until) {
+	if a := n.acting; a != nil && a.ctx.Err() == nil && time.Now().Before(a.until) && n.raft.State() == raft.Leader && n.raft.CurrentTerm() == a.epoch {
 		return a.epoch
 	}
 	return 0
@@ -336,7 +340,7 @@ func (n *Node) Acting(ctx context.Context) (context.Context, context.CancelFunc)
 	n.mu.Lock()
 	a := n.acting
 	n.mu.Unlock()
-	if a != nil {
+	if a != nil && n.Leader() {
 		return a.within(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)

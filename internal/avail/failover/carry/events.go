@@ -86,7 +86,7 @@ func (c *Carrier) keepSeen(ctx context.Context, g *group.Group, t *topology.Topo
 		return nil
 	}
 	known, err := c.Room.Known(ctx, g.Name)
-	if err != nil || !now && known.Name == name && known.Silent.IsZero() && time.Since(known.At) < seenAge {
+	if err != nil || !now && known.Name == name && known.Silent.IsZero() && time.Since(known.At).Abs() < seenAge {
 		return err
 	}
 	fresh := KnownOf(g, t, name).After(known)

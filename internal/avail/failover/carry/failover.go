@@ -24,6 +24,7 @@ import (
 
 // Failover lets a replica follow a primary that is dead, or taken for it.
 func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, error) {
+	asked := time.Now()
 	return c.begin(ctx, a, func(ctx context.Context, r *run, j *failover.Journal) error {
 		if i := r.g.Primary(); i >= 0 {
 			j.Old = r.g.Members[i].Name
@@ -45,15 +46,27 @@ func (c *Carrier) Failover(ctx context.Context, a Asked) (*failover.Journal, err
 			j.Blocked, j.Longer = j.Began, true
 		}
 		return nil
-	}, func(ctx context.Context, r *run) error { return r.failover(ctx, a) })
+	}, func(ctx context.Context, r *run) error { return r.failover(ctx, a, asked) })
 }
 
-// failover does it.
-func (r *run) failover(ctx context.Context, a Asked) error {
+// staleDeath is after how long it is looked once more whether the old primary is dead.
+const staleDeath = 2 * time.Second
+
+// failover does it. The old primary was taken for dead at a moment: hooks, or a store that is slow, may have taken their time since.
+func (r *run) failover(ctx context.Context, a Asked, dead time.Time) error {
 	if err := r.before(ctx); err != nil && len(r.j.Before) > 0 { // a process that was cut off had begun
 		return r.giveUp(ctx, err)
 	} else if err != nil {
 		return untouched(r.finish(ctx, failover.Undone, err))
+	}
+	if time.Since(dead) > staleDeath && len(r.j.Before) == 0 {
+		why, err := r.returned(ctx, r.g, r.j, r.targets)
+		if err == nil && why != "" {
+			err = fmt.Errorf("%w: %s, the old primary, is not dead: %s", ErrRefused, r.j.Old, why)
+		}
+		if err != nil {
+			return untouched(r.finish(ctx, failover.Undone, err))
+		}
 	}
 	if err := r.stage(ctx, failover.Stopping); err != nil {
 		return untouched(r.finish(ctx, failover.Undone, err))
@@ -69,13 +82,17 @@ func (r *run) failover(ctx context.Context, a Asked) error {
 	if err := <-fenced; err != nil {
 		return r.giveUp(ctx, err)
 	}
+	off := r.guard(ctx)
+	defer off()
 	choice, err := r.choose(ctx, a)
 	if err != nil {
+		off()
 		return r.giveUp(ctx, err)
 	}
 	r.j.New = choice.Winner
 	n := r.nodes[choice.Winner]
 	if err := r.stage(ctx, failover.Promoting); err != nil {
+		off()
 		return r.giveUp(ctx, err)
 	}
 	return r.promoted(ctx, n, group.Faulty, cmp.Or(a.Because, "it did not answer"))
@@ -219,6 +236,10 @@ func receivedBy(ctx context.Context, n *node) (mysql.GTIDSet, error) {
 // fence tries to let the old primary take no writes, should it be alive; where that is not proven, by hooks. One that was being promoted before, and does not answer any
 // more, takes none either. Its error is that of a hook which is required.
 func (r *run) fence(ctx context.Context) error {
+	// A controller that reaches the old primary confirms it until it reads that it is replaced, and tells clients of it should it answer again meanwhile.
+	if err := r.moves(ctx); err != nil {
+		return err
+	}
 	doubted := true
 	var both sync.WaitGroup
 	if r.j.Doubtful != "" {
@@ -281,11 +302,7 @@ func (r *run) awaitAgent(ctx context.Context) error {
 	if ttl == 0 {
 		return nil
 	}
-	// A controller that reaches the old primary confirms it until it reads that it is replaced. All is counted by this machine's clock: that of who wrote when it began may be wrong.
-	if err := r.moves(ctx); err != nil {
-		return err
-	}
-	left := agent.Wait(ttl)
+	left := agent.Wait(ttl) // by this machine's clock: that of who wrote when it began may be wrong
 	r.words(cmp.Or(r.j.Old, r.j.Doubtful), "its agent is given %s to keep it from writes", digits.Span(left))
 	return delay.For(ctx, max(0, left))
 }

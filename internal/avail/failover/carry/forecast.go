@@ -90,7 +90,7 @@ func (c *Carrier) knownOf(ctx context.Context, g *group.Group, known failover.Kn
 		known.Server = k.Server
 		return known, nil
 	}
-	if time.Since(k.At) > knownAge {
+	if time.Since(k.At).Abs() > knownAge { // also by a clock that is ahead
 		k.Told, k.SemiSync, k.Lossless = false, false, false
 	}
 	k.Had = failover.Remember(k.Had, known.Had)

@@ -130,7 +130,7 @@ func (r *run) keepFenced(ctx context.Context, name string, was fence.State) erro
 	if err != nil {
 		return err
 	}
-	_, err = r.Room.Change(ctx, r.g.Name, func(g *group.Group) error {
+	_, err = r.Room.Change(ctx, r.j.Group, func(g *group.Group) error { // and not r.g, which guard runs beside
 		if i := g.Find(name); i >= 0 && len(g.Members[i].Fenced) == 0 {
 			g.Members[i].Fenced = body
 		}

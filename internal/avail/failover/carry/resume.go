@@ -215,6 +215,7 @@ func (r *run) resume(ctx context.Context) error {
 	case failover.Published, failover.Pointing:
 		ctx, done := r.past(ctx)
 		defer done()
+		defer r.guard(ctx)()
 		return r.conclude(ctx)
 	case failover.Promoting:
 		return r.promoteAgain(ctx)
@@ -277,7 +278,7 @@ func (r *run) failoverAgain(ctx context.Context) error {
 			}
 		}
 	}
-	return r.failover(ctx, a)
+	return r.failover(ctx, a, time.Now())
 }
 
 // applies lets a member apply again that did before: it may have been cut off while it was pointed at the one from which it was to get what it lacked.
@@ -325,6 +326,7 @@ func (r *run) promoteAgain(ctx context.Context) error {
 	case err != nil:
 		return r.giveUp(ctx, err)
 	}
+	defer r.guard(ctx)()
 	return r.promoted(ctx, n, status, why)
 }
 

@@ -135,7 +135,7 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	}
 	known := KnownOf(g, t, p.Old)
 	p.Choice = failover.Choose(failover.Question{Group: g, Topology: t, Old: p.Old, Alive: true, Known: known, To: a.To, Room: rooms(ctx, g, t, targets, access)})
-	p.Notes = append(p.Notes, p.Choice.Cautions()...)
+	p.Notes = append(append(p.Notes, p.Choice.Cautions()...), openReplicas(g, t)...)
 	var list []failover.Refusal
 	closed := c.closed(ctx, g, t, targets)
 	if closed == nil || closed.rival == "" { // else what stands against members is by a primary that is it no more
@@ -157,6 +157,16 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	}
 	p.steps(t, &t.Nodes[n], catchUps*c.Limits.Drain)
 	return p, nil
+}
+
+// openReplicas says which members take writes although they replicate.
+func openReplicas(g *group.Group, t *topology.Topology) (notes []string) {
+	for k, m := range g.Members {
+		if i := t.Find(m.Name); k != g.Primary() && i >= 0 && t.Nodes[i].Seen && len(t.Nodes[i].Channels) > 0 && t.Nodes[i].Writes.Open() {
+			notes = append(notes, fmt.Sprintf("%s is a replica, and takes writes, which no other member gets: %s there; risso group prepare %s lets it start so", m.Name, mysql.Of(t.Nodes[i].Server).Shut(), g.Name))
+		}
+	}
+	return notes
 }
 
 // mostBehind is how many transactions the new primary may have to apply, while nobody can write.
