@@ -116,15 +116,25 @@ func (k Known) asked(names []string) (n int) {
 
 // Received puts together sets of what a member had: executed, logged, received.
 func Received(sets ...string) string {
+	if set, err := mysql.ParseGTIDSet(strings.Join(sets, ",")); err == nil && !set.ByDomain() {
+		return set.String()
+	}
 	var list []string
 	for _, set := range sets {
 		for part := range strings.SplitSeq(strings.ReplaceAll(set, "\n", ""), ",") {
 			if part = strings.TrimSpace(part); part != "" && !slices.Contains(list, part) {
-				list = append(list, part)
+				list = append(slices.DeleteFunc(list, func(was string) bool { return within(was, part) }), part)
 			}
 		}
 	}
 	return strings.Join(list, ",")
+}
+
+// within reports whether a transaction of a MariaDB is one that another one of the same server and domain came after.
+func within(was, now string) bool {
+	a, err := mysql.ParseGTID(was)
+	b, berr := mysql.ParseGTID(now)
+	return err == nil && berr == nil && a.ByDomain() && b.ByDomain() && a.Domain == b.Domain && a.Server == b.Server && a.Number <= b.Number
 }
 
 // Remember puts together what two looks know of what members had: the later one counts.

@@ -82,6 +82,9 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 			}
 			remedy += "; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
 		}
+		if strings.Contains(m.Fault, carry.Rebuilds(g.Name, m.Name)) {
+			remedy = carry.Rebuilds(g.Name, m.Name)
+		}
 		if m.Unlogged {
 			remedy = "risso diff and risso checksum show which rows only it has; then risso group rebuild " + g.Name + " " + fleet.ShellWord(m.Name)
 		}

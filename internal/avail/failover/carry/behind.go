@@ -90,5 +90,10 @@ func lostOwn(n, primary *topology.Node) mysql.Errant {
 
 // lostWords is why a member stays out that lost transactions of its own.
 func lostWords(group, member string, lost mysql.Errant) string {
-	return fmt.Sprintf("it has lost transactions of its own that the primary has (%s), and gets them from no other server: risso group rebuild %s %s", lost, group, fleet.ShellWord(member))
+	return fmt.Sprintf("it has lost transactions of its own that the primary has (%s), and gets them from no other server: %s", lost, Rebuilds(group, member))
+}
+
+// Rebuilds is the command that makes a member a copy of the primary.
+func Rebuilds(group, member string) string {
+	return "risso group rebuild " + group + " " + fleet.ShellWord(member)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/publish"
 	"github.com/rissodb/risso/internal/await"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -86,7 +87,9 @@ func TestCameBackBehind(t *testing.T) {
 				t.Fatalf("as the remedy says: %v, %v", err, f.Refused())
 			}
 			a.Known, a.Because = f.Known, f.Because
-			j, err := u.carrier().Failover(t.Context(), a)
+			c := u.carrier()
+			c.Hooks = &publish.Hooks{Docs: u.room.Docs, Now: time.Now, List: []publish.Hook{{Name: "slow", At: []publish.Moment{publish.BeforeFailover}, Command: []string{"/bin/sleep", "3"}, Timeout: time.Minute}}}
+			j, err := c.Failover(t.Context(), a)
 			if err != nil || j.New != to || j.Receipt.Lost != "" {
 				t.Fatalf("as the remedy says: %+v, %v", j, err)
 			}

@@ -114,6 +114,10 @@ func (r *run) promoted(ctx context.Context, n *node, old group.Status, why strin
 // choose chooses who follows and lets it apply all that it received; one that cannot is passed over, and so is one from which others cannot get what it received.
 func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 	var tried []string
+	aside := map[string]string{} // of those, for whom one was passed over: who follows must not lose what that one has
+	pass := func(name string) {
+		tried = append(slices.DeleteFunc(tried, func(n string) bool { return aside[n] == name }), name)
+	}
 	var unfit []error
 	known, covered := r.j.Known.Executed, r.j.Known.Covered
 	for {
@@ -148,14 +152,20 @@ func (r *run) choose(ctx context.Context, a Asked) (failover.Choice, error) {
 		}
 		if u := (*unfed)(nil); ctx.Err() == nil && errors.As(err, &u) {
 			r.words(c.Winner, "%v", u)
-			tried, unfit = append(tried, u.from), append(unfit, u)
+			unfit = append(unfit, u)
+			if i := slices.IndexFunc(c.Candidates, func(k failover.Candidate) bool { return k.Name == u.from }); a.To == "" && i >= 0 && len(c.Candidates[i].Refused) == 0 {
+				aside[c.Winner] = u.from
+				pass(c.Winner)
+				continue
+			}
+			pass(u.from)
 			continue
 		}
 		if ctx.Err() != nil || a.To != "" {
 			return c, err
 		}
 		r.words(c.Winner, "it does not do: %v", err)
-		tried = append(tried, c.Winner)
+		pass(c.Winner)
 	}
 }
 

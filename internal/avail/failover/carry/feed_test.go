@@ -127,3 +127,36 @@ func TestFeedDies(t *testing.T) {
 		})
 	}
 }
+
+// TestFeederFollows: one that is preferred cannot get the last transaction from the only member that received it, as the logs of that one do not go back so far. That one follows, and nothing is lost.
+func TestFeederFollows(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			u := newTrio(t, spec, group.Policy{})
+			first, last := u.box.Nodes[1], u.box.Nodes[2]
+			if _, err := u.room.Change(t.Context(), "g", func(g *group.Group) error {
+				g.Members[g.Find(first.Name)].Rule = group.Prefer
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			a := Asked{Group: "g", By: "test", Known: u.ahead(func(*sandbox.Node) {})}
+			u.replicates(last)
+			u.sql(last, "FLUSH BINARY LOGS")
+			await.Until(t, func() bool { // MariaDB keeps a log until InnoDB has written what is in it
+				r, err := last.Query(t.Context(), "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY; SHOW BINARY LOGS")
+				return err == nil && len(r[len(r)-1].Rows) == 1
+			}, "%s to have its last log alone", last.Name)
+			c := u.carrier()
+			c.Limits.Drain = 5 * time.Second
+			j, err := c.Failover(t.Context(), a)
+			if err != nil || j.New != last.Name || j.Receipt.Verdict == failover.Lost {
+				t.Fatalf("got %+v, %v; want that %s follows, and nothing is lost", j, err, last.Name)
+			}
+			if !u.write(last, time.Minute) {
+				t.Errorf("%s takes no write", last.Name)
+			}
+		})
+	}
+}

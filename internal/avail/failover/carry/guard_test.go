@@ -123,3 +123,34 @@ func TestAnswersAfterHooks(t *testing.T) {
 	}
 	u.complete()
 }
+
+// TestEpochNeverGoesBack: a failover is brought to its end after the agent of the old primary was told of a newer epoch. The new primary has one that is newer still: nobody who heard of that would believe
+// in it otherwise.
+func TestEpochNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	u := newTrio(t, "mariadb", group.Policy{})
+	g, old := u.primary()
+	if !u.write(old, time.Minute) {
+		t.Fatal("the primary takes no write")
+	}
+	known := u.known()
+	if err := old.Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-old.Ended()
+	told := g.Epoch + 5
+	if _, err := u.room.Begin(t.Context(), failover.Journal{Group: "g", Epoch: g.Epoch + 1, Kind: failover.Failover, Stage: failover.Stopping, Automatic: true, Old: old.Name,
+		Began: time.Now().UTC(), Known: known, Before: map[string]failover.Was{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.room.Change(t.Context(), "g", func(g *group.Group) error { g.Epoch = told; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	j, err := u.carrier().Resume(t.Context(), Asked{Group: "g", By: "test"})
+	if err != nil || j == nil || j.Stage != failover.Done {
+		t.Fatalf("got %+v, %v; want that it is done", j, err)
+	}
+	if g, now := u.primary(); g.Epoch <= told || now == old {
+		t.Errorf("%s is the primary in epoch %d; want another one than %s, in one after %d", now.Name, g.Epoch, old.Name, told)
+	}
+}

@@ -152,7 +152,11 @@ func (r *run) publish(ctx context.Context, old group.Status, why string) error {
 			g.Acks = lowered(wanted(g, r.j.Known.WaitFor), r.j.WaitFor)
 		}
 		now := time.Now().UTC()
-		if err := g.Promoted(r.j.New, old, why, r.j.Epoch, now); err != nil {
+		epoch := r.j.Epoch
+		if g.Epoch >= epoch { // an agent was told since that the old primary is it: nobody goes back to an older epoch
+			epoch = g.Epoch + 1
+		}
+		if err := g.Promoted(r.j.New, old, why, epoch, now); err != nil {
 			return err
 		}
 		if i := g.Find(r.j.New); r.j.TLS != nil {

@@ -243,6 +243,9 @@ func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal,
 	if c.full(ctx, g, t, targets) != "" {
 		return "", nil
 	}
+	if closed := c.closed(ctx, g, t, targets); closed != nil && closed.ahead != "" { // it lost what members have
+		return "", nil
+	}
 	return "it answers again", nil
 }
 
@@ -311,7 +314,7 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		defer done()
 		return r.conclude(ctx)
 	}
-	n, err := r.node(ctx, r.j.New)
+	n, closed, list, err := r.standing(ctx, r.j.New)
 	if err != nil {
 		if r.j.Kind == failover.Switchover { // it may take writes: until it is known, nobody else does, and the journal stays as it is
 			return fmt.Errorf("%w: %s may be the primary already, and cannot be asked: %w", ErrSurprise, r.j.New, err)
@@ -320,9 +323,11 @@ func (r *run) promoteAgain(ctx context.Context) error {
 		r.words(r.j.New, "it may take writes already, and cannot be asked: another one follows, and it is kept from writes")
 		return r.failoverAgain(ctx)
 	}
-	switch back, err := r.shutAgain(ctx, n); {
+	switch back, err := r.shutAgain(ctx, n, closed, list); {
 	case back:
 		return r.takeBack(ctx, fmt.Errorf("%w: it was cut off, and %s has taken writes since", ErrSurprise, r.j.Old))
+	case err != nil && r.j.Kind == failover.Switchover:
+		return r.takeBack(ctx, err)
 	case err != nil:
 		return r.giveUp(ctx, err)
 	}
@@ -330,19 +335,26 @@ func (r *run) promoteAgain(ctx context.Context) error {
 	return r.promoted(ctx, n, status, why)
 }
 
+// standing is a member, whether it takes no writes, and what it replicates.
+func (r *run) standing(ctx context.Context, name string) (n *node, closed bool, list []read.ReplicaChannel, err error) {
+	if n, err = r.node(ctx, name); err != nil {
+		return nil, false, nil, err
+	}
+	rows, err := n.c.Maps(ctx, n.c.Server.StandingQuery())
+	if err != nil {
+		return nil, false, nil, err
+	}
+	if len(rows) > 0 {
+		closed, _ = strconv.ParseBool(rows[0]["closed"])
+	}
+	list, err = read.OuterChannels(ctx, n.c)
+	return n, closed, list, err
+}
+
 // shutAgain keeps the old primary from writes before a promotion that was cut off goes on: it may have been started since, or its lock ended with the process that had it, and take writes. Where
 // the new one takes none yet, it applies first what it has received since. back: the old primary handed over, and has taken writes since that the new one has not: it stays the primary. Its error
 // is of what keeps the new one from being promoted.
-func (r *run) shutAgain(ctx context.Context, n *node) (back bool, err error) {
-	rows, err := n.c.Maps(ctx, n.c.Server.StandingQuery())
-	if err != nil || len(rows) == 0 {
-		return false, err
-	}
-	closed, _ := strconv.ParseBool(rows[0]["closed"])
-	list, err := read.OuterChannels(ctx, n.c)
-	if err != nil {
-		return false, err
-	}
+func (r *run) shutAgain(ctx context.Context, n *node, closed bool, list []read.ReplicaChannel) (back bool, err error) {
 	var res *fence.Result
 	if r.j.Kind == failover.Switchover {
 		if res, err = r.shut(ctx, r.j.Old, fence.Options{Limit: r.Limits.Stop}); err != nil {
