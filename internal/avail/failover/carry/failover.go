@@ -82,7 +82,7 @@ func (r *run) failover(ctx context.Context, a Asked, dead time.Time) error {
 	if err := <-fenced; err != nil {
 		return r.giveUp(ctx, err)
 	}
-	off := r.guard(ctx)
+	off := r.guard()
 	defer off()
 	choice, err := r.choose(ctx, a)
 	if err != nil {

@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -16,14 +17,15 @@ import (
 const guardEvery = 250 * time.Millisecond
 
 // guard keeps the old primary from writes as soon as it answers and takes them, for as long as a failover goes on: it may have stood still, or be started meanwhile by who knows nothing of this, and
-// to drain and to point others may take a minute. Before it is told to stop, nothing else opens that server. stop returns when it has ended, and may be called twice.
-func (r *run) guard(ctx context.Context) (stop func()) {
+// to drain and to point others may take a minute. It does so also when the one who asked for the failover interrupts it too late. Before it is told to stop, nothing else opens that server. stop
+// returns when it has ended, and may be called twice.
+func (r *run) guard() (stop func()) {
 	name, kind := r.j.Old, r.j.Kind
 	target, ok := r.targets[name]
 	if !ok || kind != failover.Failover {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(r.lasting)
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		for delay.For(ctx, guardEvery) == nil {
@@ -55,10 +57,18 @@ func takesWrites(ctx context.Context, name string, target mysql.Target) bool {
 		return false
 	}
 	defer n.close()
-	rows, err := n.c.Maps(ctx, n.c.Server.StandingQuery())
-	if err != nil || len(rows) == 0 {
-		return false
-	}
-	closed, err := strconv.ParseBool(rows[0]["closed"])
+	closed, err := isClosed(ctx, n)
 	return err == nil && !closed
+}
+
+// isClosed reports whether a member takes no writes.
+func isClosed(ctx context.Context, n *node) (bool, error) {
+	rows, err := n.c.Maps(ctx, n.c.Server.StandingQuery())
+	if err != nil {
+		return false, err
+	}
+	if len(rows) == 0 {
+		return false, fmt.Errorf("%w: %s does not say whether it takes writes", ErrSurprise, n.name)
+	}
+	return strconv.ParseBool(rows[0]["closed"])
 }

@@ -34,6 +34,21 @@ func (u *trio) startOpen(n *sandbox.Node) {
 	}
 }
 
+// killed lets the primary take a write that all members get, kills it, and returns what was known of it.
+func (u *trio) killed(old *sandbox.Node) failover.Known {
+	u.Helper()
+	if !u.write(old, time.Minute) {
+		u.Fatal("the primary takes no write")
+	}
+	u.complete()
+	known := u.known()
+	if err := old.Kill(syscall.SIGKILL); err != nil {
+		u.Fatal(err)
+	}
+	<-old.Ended()
+	return known
+}
+
 // TestComesBackAmid: the old primary comes back while another member is being promoted, and takes writes. It is kept from them before that one takes any, and clients are not told of it.
 func TestComesBackAmid(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
@@ -41,15 +56,7 @@ func TestComesBackAmid(t *testing.T) {
 			t.Parallel()
 			u := newTrio(t, spec, group.Policy{Rejoin: true})
 			_, old := u.primary()
-			if !u.write(old, time.Minute) {
-				t.Fatal("the primary takes no write")
-			}
-			u.complete()
-			known := u.known()
-			if err := old.Kill(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			<-old.Ended()
+			known := u.killed(old)
 			c, moving, closed := u.carrier(), false, false
 			c.step = func(where, statement string) {
 				if moving || where == old.Name || !strings.HasPrefix(statement, "RESET ") {
@@ -97,14 +104,7 @@ func TestAnswersAfterHooks(t *testing.T) {
 	t.Parallel()
 	u := newTrio(t, "mariadb", group.Policy{})
 	_, old := u.primary()
-	if !u.write(old, time.Minute) {
-		t.Fatal("the primary takes no write")
-	}
-	known := u.known()
-	if err := old.Kill(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-old.Ended()
+	known := u.killed(old)
 	c := u.carrier()
 	c.Hooks = &publish.Hooks{Docs: u.room.Docs, Now: time.Now, List: []publish.Hook{{Name: "slow", At: []publish.Moment{publish.BeforeFailover}, Command: []string{"/bin/sleep", "6"}, Timeout: time.Minute}}}
 	started := make(chan struct{})
@@ -130,14 +130,7 @@ func TestEpochNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	u := newTrio(t, "mariadb", group.Policy{})
 	g, old := u.primary()
-	if !u.write(old, time.Minute) {
-		t.Fatal("the primary takes no write")
-	}
-	known := u.known()
-	if err := old.Kill(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-old.Ended()
+	known := u.killed(old)
 	told := g.Epoch + 5
 	if _, err := u.room.Begin(t.Context(), failover.Journal{Group: "g", Epoch: g.Epoch + 1, Kind: failover.Failover, Stage: failover.Stopping, Automatic: true, Old: old.Name,
 		Began: time.Now().UTC(), Known: known, Before: map[string]failover.Was{}}); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/failover"
@@ -215,7 +214,7 @@ func (r *run) resume(ctx context.Context) error {
 	case failover.Published, failover.Pointing:
 		ctx, done := r.past(ctx)
 		defer done()
-		defer r.guard(ctx)()
+		defer r.guard()()
 		return r.conclude(ctx)
 	case failover.Promoting:
 		return r.promoteAgain(ctx)
@@ -331,7 +330,7 @@ func (r *run) promoteAgain(ctx context.Context) error {
 	case err != nil:
 		return r.giveUp(ctx, err)
 	}
-	defer r.guard(ctx)()
+	defer r.guard()()
 	return r.promoted(ctx, n, status, why)
 }
 
@@ -340,12 +339,8 @@ func (r *run) standing(ctx context.Context, name string) (n *node, closed bool, 
 	if n, err = r.node(ctx, name); err != nil {
 		return nil, false, nil, err
 	}
-	rows, err := n.c.Maps(ctx, n.c.Server.StandingQuery())
-	if err != nil {
+	if closed, err = isClosed(ctx, n); err != nil {
 		return nil, false, nil, err
-	}
-	if len(rows) > 0 {
-		closed, _ = strconv.ParseBool(rows[0]["closed"])
 	}
 	list, err = read.OuterChannels(ctx, n.c)
 	return n, closed, list, err
