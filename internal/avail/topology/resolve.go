@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -256,19 +257,24 @@ func (d *discovery) again(ctx context.Context) {
 	var group sync.WaitGroup
 	for i, replicas := range sources {
 		n := &d.t.Nodes[i]
-		group.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, patience)
+		ask := func() (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, patience))
 			defer cancel()
-			later, err := d.Again(ctx, d.Reached(n.Addresses[0]))
+			return d.Again(ctx, d.Reached(n.Addresses[0]))
+		}
+		group.Go(func() {
+			later, err := ask()
 			// A MySQL sends a transaction to its replicas as soon as it is in its binary log, and counts it in gtid_executed when it is committed, which on a busy
 			// machine is some time later.
 			for wait := uncounted; wait <= 4*uncounted; wait *= 2 {
 				if err != nil || !slices.ContainsFunc(replicas, func(r *Node) bool { return r.GTID.ByDomain == n.GTID.ByDomain && r.more(later) }) || delay.For(ctx, wait) != nil {
 					break
 				}
-				if next, nerr := d.Again(ctx, d.Reached(n.Addresses[0])); nerr == nil {
-					later = next
+				next, nerr := ask()
+				if nerr != nil { // one that hangs by now is not waited for again
+					break
 				}
+				later = next
 			}
 			if err == nil {
 				n.GTID.Later, n.GTID.Again = later, true

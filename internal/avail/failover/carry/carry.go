@@ -323,6 +323,7 @@ type run struct {
 	nodes   map[string]*node
 	going   []string        // members that were not told to stop receiving: see errGoesOn
 	lasting context.Context // as held has it
+	looks   context.Context // of what is done for a group whose primary lives: it ends when that is dead
 }
 
 // past is the context from where there is no way back. Members that follow nobody are worse than an end that comes a few seconds late: who interrupts it is told.

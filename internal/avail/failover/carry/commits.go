@@ -226,7 +226,8 @@ func (r *run) acknowledge(ctx context.Context, ch chore) (string, error) {
 }
 
 // vouch tells the primary what its replicas have, when enough of them acknowledge.
-func (r *run) vouch(ctx context.Context, ch chore) (string, error) {
+func (r *run) vouch(ch chore) (string, error) {
+	ctx := r.looks // it changes nothing that has to be written down
 	n, err := r.node(ctx, ch.member)
 	if err != nil {
 		return "", err
@@ -324,7 +325,7 @@ func (r *run) raise(ctx context.Context, ch chore) (text string, err error) {
 		}
 		set := waits(side, count)
 		at := slices.IndexFunc(set, func(one string) bool { return strings.Contains(one, side.Count) })
-		if err := r.do(ctx, n, set[at]); err != nil {
+		if err := r.do(r.looks, n, set[at]); err != nil {
 			return "", err
 		}
 		now = lowered(was.Want, count)

@@ -440,8 +440,12 @@ func (r *run) receives(ctx context.Context, n *node) error {
 		if time.Since(at) > r.Limits.Point {
 			return fmt.Errorf("%w: %s does not receive within %s", ErrSurprise, n.name, r.Limits.Point)
 		}
-		if err := delay.For(ctx, 20*time.Millisecond); err != nil {
-			return err
+		select {
+		case <-r.Hurry: // of a source that is dead by now nobody receives
+			return fmt.Errorf("%w: %s does not receive yet", ErrSurprise, n.name)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -73,19 +73,30 @@ func (c *Carrier) Tend(ctx context.Context, name string, care Care) (did []strin
 			return err
 		}
 		defer r.close()
-		t, err := lookAt(ctx, g, r.targets, c.Limits.Look)
+		looks, stop := c.looks(ctx)
+		defer stop()
+		r.looks = looks
+		t, err := lookAt(looks, g, r.targets, c.Limits.Look)
+		if c.hurried() {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		r.j = &keep.Journal{Journal: failover.Journal{Group: g.Name, Epoch: g.Epoch, New: g.Members[g.Primary()].Name}}
 		var failed error
-		closed := c.closed(ctx, g, t, r.targets)
+		closed := c.closed(looks, g, t, r.targets)
 		for _, ch := range due(chores(g, t), care, closed) {
+			if c.hurried() { // the primary is dead by now, and nothing waits for it
+				break
+			}
 			if err := r.holds(ctx); err != nil {
 				return errors.Join(failed, err)
 			}
 			text, err := r.chore(ctx, ch, closed)
-			if err != nil {
+			if err != nil && c.hurried() { // it was cut off
+				break
+			} else if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", ch.member, err))
 			} else if text != "" {
 				did = append(did, text)
@@ -107,6 +118,16 @@ func (c *Carrier) looks(ctx context.Context) (context.Context, context.CancelFun
 		}
 	}()
 	return ctx, cancel
+}
+
+// hurried reports whether something else has to be done.
+func (c *Carrier) hurried() bool {
+	select {
+	case <-c.Hurry:
+		return true
+	default:
+		return false
+	}
 }
 
 // chores are what a group needs, as its members stand. It changes nothing.
@@ -282,7 +303,7 @@ func (r *run) chore(ctx context.Context, ch chore, closed *Closed) (text string,
 	case "acknowledge":
 		return r.acknowledge(ctx, ch)
 	case "vouch":
-		return r.vouch(ctx, ch)
+		return r.vouch(ch)
 	case "raise":
 		return r.raise(ctx, ch)
 	case "quarantine":
