@@ -92,7 +92,11 @@ func (w *watch) parts(set config.Settings, numbers *series.Store, facts *state.S
 		Found: func(instance string, list []fleet.Finding) { w.board.Note(instance, "topology", list) }})
 	w.follows = p.Topology
 	p.Views = publish.StartingBoard()
-	p.Groups = failover.New(failover.Options{Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Rebuilds: filepath.Join(set.Data, "rebuild"), Found: w.groupFound, Lead: w.lead, Event: w.Event, Logger: w.logger})
+	var peers failover.Peers
+	if n, ok := w.lead.(*agree.Node); ok {
+		peers = n
+	}
+	p.Groups = failover.New(failover.Options{Peers: peers, Room: &keep.Room{Docs: facts, Who: "risso serve"}, Board: p.Views, Auto: set.Failover, Rebuilds: filepath.Join(set.Data, "rebuild"), Found: w.groupFound, Lead: w.lead, Event: w.Event, Logger: w.logger})
 	return p
 }
 

@@ -68,7 +68,9 @@ type Belief struct {
 	Since time.Time // of the first look that did not succeed; with a full disk, since when nothing was committed
 	Kind  string    // refused, frozen; full: it answers, and its disk is full
 	Alone bool      // of Unreachable: nobody says that it lives, and too few can say that it does not
-	Words string
+	// Elsewhere, of Unreachable: replicas lost it, too, but it answers other controllers, or its agent sees it at work.
+	Elsewhere bool
+	Words     string
 }
 
 // Watch remembers what was seen of a primary. Its methods are to be called by one goroutine.
@@ -80,11 +82,13 @@ type Watch struct {
 	full      time.Time // since when commits are seen to wait for room on its disk; zero: none do
 	stood     time.Time // since when nothing was committed then
 	witnesses map[string]Witness
+	// testimonies are what others than replicas say since it last answered, by who says it.
+	testimonies map[string]Testimony
 }
 
 // NewWatch begins to watch a primary.
 func NewWatch(p Patience, expected []string) *Watch {
-	return &Watch{Patience: p, Expected: expected, witnesses: map[string]Witness{}}
+	return &Watch{Patience: p, Expected: expected, witnesses: map[string]Witness{}, testimonies: map[string]Testimony{}}
 }
 
 // Probed takes a look at the primary.
@@ -100,6 +104,7 @@ func (w *Watch) Probed(p Probe) {
 	}
 	if p.OK || Lives(p.Kind) {
 		w.failing = nil
+		clear(w.testimonies)
 		return
 	}
 	if w.failing = append(w.failing, p); len(w.failing) > 1000 {
@@ -163,7 +168,7 @@ func (w *Watch) Belief(now time.Time) Belief {
 	if now.Sub(first.At) < limit || len(w.failing) < 2 {
 		return b
 	}
-	return w.witnessed(b, now, refused)
+	return w.weigh(w.witnessed(b, now, refused), now, refused)
 }
 
 // Expected are the members of a group that should know whether its primary lives.

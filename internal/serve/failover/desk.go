@@ -27,6 +27,7 @@ type Options struct {
 	Board *publish.Board // where clients go
 	Auto  bool           // groups whose policy says so are failed over; else it is only told
 	Lead  agree.Leadership
+	Peers Peers          // the other controllers; nil: there are none
 	Hooks *publish.Hooks // run when something happens; nil: there are none
 	// Rebuilds is the folder of the journals of members that are rebuilt, and of copies; "": none is.
 	Rebuilds string
@@ -50,7 +51,11 @@ type Desk struct {
 
 // New makes a desk.
 func New(o Options) *Desk {
-	return &Desk{Options: o, holder: carry.NewHolder("serve"), patience: failover.DefaultPatience(), turns: make(chan struct{}, tendAtOnce), run: map[string]*watcher{}}
+	d := &Desk{Options: o, holder: carry.NewHolder("serve"), patience: failover.DefaultPatience(), turns: make(chan struct{}, tendAtOnce), run: map[string]*watcher{}}
+	if d.Peers != nil {
+		d.Peers.Answer(d.sights)
+	}
+	return d
 }
 
 // lookEvery is how often the groups themselves are read: a command may have changed them.

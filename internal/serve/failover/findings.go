@@ -48,6 +48,10 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		why, remedy := byHand(g, s.seen)
 		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" does not answer, and is not failed over by itself", b.Words+why, remedy)
 	}
+	if b.State == failover.Unreachable && b.Elsewhere {
+		add("failover.manual", g.Name, fleet.SeverityCritical, "the primary of "+g.Name+" lives, is cut off from its replicas, and is not failed over by itself", b.Words,
+			"mend the network; risso failover --group "+g.Name+" fails it over all the same")
+	}
 	if f := s.seen; f != nil && f.Rival != "" {
 		add("failover.rival", f.Rival, fleet.SeverityCritical, f.Rival+" takes writes in "+g.Name+", and is not the primary by what Risso knows",
 			"somebody made it the primary, or is about to, without Risso, or the state of Risso is older than that; Risso changes nothing meanwhile",

@@ -32,6 +32,8 @@ type SeenMember struct {
 	Receives bool      `json:"receives"`
 	Applies  bool      `json:"applies"`
 	Behind   *int      `json:"behind_seconds"` // null: it does not replicate, or does not say
+
+	kind string // why it does not answer, as topology.Failure has it
 }
 
 // Seen is what is seen of a group; false: it is not watched here.
@@ -74,7 +76,7 @@ func (w *watcher) seen() Seen {
 
 // told is a look, as it is told.
 func (s seen) told(m group.Member) SeenMember {
-	out := SeenMember{Name: m.Name, At: s.at.UTC(), Answers: s.kind == "", Trouble: s.text, Open: s.open, Channels: len(s.channels)}
+	out := SeenMember{Name: m.Name, At: s.at.UTC(), Answers: s.kind == "", Trouble: s.text, Open: s.open, Channels: len(s.channels), kind: s.kind}
 	if len(s.channels) != 1 || !out.Answers {
 		return out
 	}

@@ -31,39 +31,42 @@ type watcher struct {
 	posts  chan *group.Group // as it was published in the background
 	late   chan string       // members whose answer takes long
 	asked  chan chan<- Seen
+	said   chan said // by others than replicas, of the primary
 	ended  chan struct{}
 
-	g       *group.Group
-	knew    time.Time   // reading.heard of it
-	sight   group.Sight // of its lease
-	calm    calm
-	watch_  *failover.Watch
-	primary string    // whom watch_ is about
-	named   time.Time // since when, by this process's clock
-	probers map[string]*prober
-	stops   map[string]context.CancelFunc
-	last    map[string]seen
-	crowded int64                // when it was late last, as crowd has it
-	poked   time.Time            // when members were last to be looked at soon
-	places  map[string]place     // how far replicas were behind when that was last known
-	ids     map[string]string    // server_uuid, or server_id, of members, as they last said it
-	reread  map[string]time.Time // when the account of a member that refuses it was read again
-	heard   map[string]progress
-	had     map[string]failover.Had // what members had when they last answered
-	known   failover.Known
-	belief  failover.Belief
-	noted   time.Time // of the death that was written down last: since when the primary was silent
-	absent  absent
-	reign   uint64 // under which it acted last
-	busy    bool   // something is being done
-	hurry   func() // ends looks that are being taken; nil: there were none
-	tended  time.Time
-	opened  time.Time       // when the primary was last seen to take writes; zero: it was not
-	told    map[string]bool // what was told once
-	state   standing
-	since   time.Time
-	filling *filling     // a member that is rebuilt; nil: none
-	filled  chan rebuilt // what came of it
+	g         *group.Group
+	knew      time.Time   // reading.heard of it
+	sight     group.Sight // of its lease
+	calm      calm
+	watch_    *failover.Watch
+	primary   string    // whom watch_ is about
+	named     time.Time // since when, by this process's clock
+	probers   map[string]*prober
+	stops     map[string]context.CancelFunc
+	last      map[string]seen
+	inquiring bool                 // others are being asked
+	inquired  time.Time            // when that began last
+	crowded   int64                // when it was late last, as crowd has it
+	poked     time.Time            // when members were last to be looked at soon
+	places    map[string]place     // how far replicas were behind when that was last known
+	ids       map[string]string    // server_uuid, or server_id, of members, as they last said it
+	reread    map[string]time.Time // when the account of a member that refuses it was read again
+	heard     map[string]progress
+	had       map[string]failover.Had // what members had when they last answered
+	known     failover.Known
+	belief    failover.Belief
+	noted     time.Time // of the death that was written down last: since when the primary was silent
+	absent    absent
+	reign     uint64 // under which it acted last
+	busy      bool   // something is being done
+	hurry     func() // ends looks that are being taken; nil: there were none
+	tended    time.Time
+	opened    time.Time       // when the primary was last seen to take writes; zero: it was not
+	told      map[string]bool // what was told once
+	state     standing
+	since     time.Time
+	filling   *filling     // a member that is rebuilt; nil: none
+	filled    chan rebuilt // what came of it
 }
 
 // reading is a group as it was read, and up to when this controller knew by then what was agreed on; zero: it had not heard it yet.
@@ -89,7 +92,7 @@ type result struct {
 
 // newWatcher makes a watcher that begins to look after a while.
 func newWatcher(d *Desk, r reading, after time.Duration, cancel context.CancelCauseFunc) *watcher {
-	return &watcher{d: d, cancel: cancel, g: r.g, knew: r.heard, fresh: make(chan reading, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), ended: make(chan struct{}), probers: map[string]*prober{},
+	return &watcher{d: d, cancel: cancel, g: r.g, knew: r.heard, fresh: make(chan reading, 1), looks: make(chan seen, 16), work: make(chan result, 1), late: make(chan string, 4), posts: make(chan *group.Group, 4), filled: make(chan rebuilt, 1), asked: make(chan chan<- Seen), said: make(chan said, 1), ended: make(chan struct{}), probers: map[string]*prober{},
 		stops: map[string]context.CancelFunc{}, last: map[string]seen{}, places: map[string]place{}, ids: map[string]string{}, reread: map[string]time.Time{}, heard: map[string]progress{}, had: map[string]failover.Had{}, told: map[string]bool{}, since: time.Now().Add(after)}
 }
 
@@ -119,6 +122,9 @@ func (w *watcher) watch(ctx context.Context) {
 			if w.busy { // what was begun is brought to where it can be left
 				<-w.work
 			}
+			if w.inquiring {
+				<-w.said
+			}
 			if w.filling != nil {
 				w.filling.stop(context.Cause(ctx))
 				<-w.filled
@@ -138,6 +144,8 @@ func (w *watcher) watch(ctx context.Context) {
 		case r := <-w.work:
 			w.busy = false
 			w.done(r)
+		case s := <-w.said:
+			w.heardOf(s)
 		case g := <-w.posts:
 			w.d.Board.Tell(w.viewOf(g, w.d.Lead.Heard()), g.Members)
 		case r := <-w.filled:
@@ -394,6 +402,7 @@ func (w *watcher) judge(ctx context.Context) {
 	}
 	if w.watch_.Suspected() {
 		w.suspect()
+		w.inquire(ctx, now)
 	} else if w.belief.State == failover.Alive {
 		w.absent = absent{}
 		w.waiting("")

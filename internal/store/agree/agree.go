@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -53,8 +54,9 @@ type Node struct {
 	fresh     bool // it has to be let in first
 	life      context.Context
 	end       context.CancelFunc
-	turn      chan struct{} // held while a change is proposed
-	changes   stride        // of the state file, that others agreed on
+	turn      chan struct{}                                                                    // held while a change is proposed
+	changes   stride                                                                           // of the state file, that others agreed on
+	seen      atomic.Pointer[func(ctx context.Context, question json.RawMessage) (any, error)] // what other controllers ask; nil: nobody does yet
 
 	mu      sync.Mutex
 	reached uint64          // the last change that is in the file

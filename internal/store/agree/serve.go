@@ -185,6 +185,7 @@ func (n *Node) peers() http.Handler {
 		return place{}, n.hand(in.Name)
 	}))
 	m.HandleFunc("POST /status", handle(n, func(context.Context, none) (any, error) { return n.Status(), nil }))
+	m.HandleFunc("POST /ask", handle(n, n.answerPeer))
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/avail/agent"
+	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
 	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/digits"
@@ -108,6 +109,46 @@ func early(g *group.Group, r agent.Report) string {
 	}
 	return fmt.Sprintf("its --ttl is %s and the --agent-ttl of the group %s: another server would be promoted before it fences; start it with --ttl %s, or let controllers wait longer: risso group set-policy %s --agent-ttl %s",
 		digits.Span(r.TTL), digits.Span(ttl), digits.Duration(ttl), g.Name, digits.Duration(r.TTL))
+}
+
+// Beside asks the agent of a member what it sees of its server; false: there is none, or it does not answer.
+func Beside(ctx context.Context, g *group.Group, access keep.Access, name string) (failover.Testimony, bool) {
+	at := agentURL(g, name)
+	if at == "" || access.Agents == "" {
+		return failover.Testimony{}, false
+	}
+	asked := time.Now()
+	r, err := agent.Look(ctx, http.DefaultClient, at, access.Agents)
+	if err != nil || r.Group != g.Name || r.Member != name && r.Member != g.Members[g.Find(name)].Address {
+		return failover.Testimony{}, false
+	}
+	return testifies(r, name, asked), true
+}
+
+// stillFor is for how long a server answers nothing that is said to stand still.
+const stillFor = 3 * time.Second
+
+// testifies is what the report of an agent says of its server. Its clock is not this one's: only how long ago something was counts.
+func testifies(r agent.Report, name string, asked time.Time) failover.Testimony {
+	ago := func(t time.Time) time.Duration { return max(0, r.Time.Sub(t)) }
+	s := r.Server
+	t := failover.Testimony{Who: "the agent of " + name, Beside: true, At: asked, Lives: s.Answers || s.Full}
+	if !s.Written.IsZero() {
+		t.Wrote = asked.Add(-ago(s.Written))
+	}
+	switch {
+	case t.Lives:
+		t.Words = "it answers there"
+	case s.Process == nil: // it is not on the agent's machine
+	case !s.Process.Alive:
+		t.Gone, t.Words = true, "its process is gone"
+	case ago(s.Since) < stillFor:
+	case s.Process.Frozen:
+		t.Gone, t.Words = true, "its process is stopped"
+	case s.Hangs:
+		t.Gone, t.Words = true, "it takes connections, and answers none for "+digits.Span(ago(s.Since).Round(100*time.Millisecond))
+	}
+	return t
 }
 
 // AskAgents asks the agents of a group what they see.

@@ -60,7 +60,7 @@ func (r *run) failover(ctx context.Context, a Asked, dead time.Time) error {
 		return untouched(r.finish(ctx, failover.Undone, err))
 	}
 	if time.Since(dead) > staleDeath && len(r.j.Before) == 0 {
-		why, err := r.returned(ctx, r.g, r.j, r.targets)
+		why, err := r.returned(ctx, r.g, r.j, r.targets, r.access)
 		if err == nil && why != "" {
 			err = fmt.Errorf("%w: %s, the old primary, is not dead: %s", ErrRefused, r.j.Old, why)
 		}

@@ -69,7 +69,7 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 		f.Because = cmp.Or(f.Because, f.Closed.Why)
 	}
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
-		f.Lives = c.lives(ctx, g, t, f.Old, targets)
+		f.Lives = c.lives(ctx, g, t, f.Old, targets, access)
 	}
 	c.forecastEvents(ctx, f, t, targets)
 	f.steps(t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/avail/failover"
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/group/keep"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/delay"
 	"github.com/rissodb/risso/internal/mysql"
@@ -17,7 +18,7 @@ import (
 )
 
 // lives says why a primary that could not be asked lives nevertheless: it answers with an error, or members go on to hear from it. "": nothing says that it does.
-func (c *Carrier) lives(ctx context.Context, g *group.Group, t *topology.Topology, old string, targets map[string]mysql.Target) string {
+func (c *Carrier) lives(ctx context.Context, g *group.Group, t *topology.Topology, old string, targets map[string]mysql.Target, access keep.Access) string {
 	i := t.Find(old)
 	if i < 0 || t.Nodes[i].Seen {
 		return ""
@@ -42,10 +43,27 @@ func (c *Carrier) lives(ctx context.Context, g *group.Group, t *topology.Topolog
 		return nil
 	})
 	if len(hear) == 0 {
-		return ""
+		return c.livesBeside(ctx, g, old, access)
 	}
 	slices.Sort(hear)
 	return "it does not answer here, but what it sends arrives at " + strings.Join(hear, ", ")
+}
+
+// writtenLately is how long ago a primary has to have taken a transaction, as its agent sees, if it is to live.
+const writtenLately = time.Second
+
+// livesBeside says that a primary that neither this process nor its replicas hear goes on to take transactions, as its agent sees; "": it has none that says so. What was under way when it was
+// cut off has come to its end when it is asked a second time.
+func (c *Carrier) livesBeside(ctx context.Context, g *group.Group, old string, access keep.Access) string {
+	for range 2 {
+		bctx, stop := context.WithTimeout(ctx, agentTime)
+		t, ok := Beside(bctx, g, access, old)
+		stop()
+		if !ok || !t.Lives || t.At.Sub(t.Wrote) > writtenLately || delay.For(ctx, writtenLately) != nil {
+			return ""
+		}
+	}
+	return "it does not answer here, nor do replicas hear it, but its agent sees it take transactions"
 }
 
 // below reports whether a node replicates from a member that is not the primary: what arrives there comes from that one.

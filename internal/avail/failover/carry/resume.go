@@ -61,7 +61,7 @@ func (c *Carrier) PlanResume(ctx context.Context, a Asked) (*Resuming, error) {
 	if g.Lease.Holder != "" {
 		out.Notes = append(out.Notes, HolderWords(g.Lease.Holder)+" may be at work on it: it is awaited whether that one lives")
 	}
-	targets, _, err := c.targets(ctx, g)
+	targets, access, err := c.targets(ctx, g)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *Carrier) PlanResume(ctx context.Context, a Asked) (*Resuming, error) {
 		out.Words = what + " is taken back"
 		out.takeBack(g, j, t)
 	default:
-		why, err := c.returned(ctx, g, j, targets)
+		why, err := c.returned(ctx, g, j, targets, access)
 		if err != nil {
 			return nil, err
 		}
@@ -228,7 +228,7 @@ func (r *run) resume(ctx context.Context) error {
 
 // returned says why a failover that was cut off, and had promoted nobody, is not done again: the old primary answers by now, and may have taken writes since. "": it does not, or
 // it is to be replaced although it answers.
-func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal, targets map[string]mysql.Target) (string, error) {
+func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal, targets map[string]mysql.Target, access keep.Access) (string, error) {
 	if j.AcceptLoss || j.Doubtful != "" || g.Find(j.Old) < 0 {
 		return "", nil
 	}
@@ -237,7 +237,7 @@ func (c *Carrier) returned(ctx context.Context, g *group.Group, j *keep.Journal,
 		return "", err
 	}
 	if i := t.Find(j.Old); i < 0 || !t.Nodes[i].Seen {
-		return c.lives(ctx, g, t, j.Old, targets), ctx.Err()
+		return c.lives(ctx, g, t, j.Old, targets, access), ctx.Err()
 	}
 	if c.full(ctx, g, t, targets) != "" {
 		return "", nil
@@ -262,7 +262,7 @@ func (r *run) takeFailoverBack(ctx context.Context, why string) error {
 
 // failoverAgain does a failover again that had not promoted anybody, unless the old primary is back. One who was named stays named.
 func (r *run) failoverAgain(ctx context.Context) error {
-	why, err := r.returned(ctx, r.g, r.j, r.targets)
+	why, err := r.returned(ctx, r.g, r.j, r.targets, r.access)
 	if err != nil {
 		return r.giveUp(ctx, err)
 	}
