@@ -22,17 +22,13 @@ const asleep = 20 * time.Millisecond
 func (u *trio) slow() {
 	u.Helper()
 	_, p := u.primary()
-	c := sandboxtest.Connect(u, p)
-	defer c.Close()
-	u.sql(p, "SET GLOBAL log_bin_trust_function_creators = ON", "CREATE TABLE test.slow (id INT PRIMARY KEY, v INT)")
-	for _, n := range u.box.Nodes {
-		wait := 0.0
-		if n != p {
-			wait = asleep.Seconds()
-			await.Until(u, func() bool { return u.has(n, p) }, "%s to have the table", n.Name)
-		}
+	const pause = "CREATE FUNCTION test.pause() RETURNS INT DETERMINISTIC NO SQL RETURN SLEEP(%g)"
+	u.sql(p, "SET GLOBAL log_bin_trust_function_creators = ON", "CREATE TABLE test.slow (id INT PRIMARY KEY, v INT)", "SET sql_log_bin = 0", fmt.Sprintf(pause, 0.0))
+	for _, n := range u.box.Nodes[1:] {
+		await.Until(u, func() bool { return u.has(n, p) }, "%s to have the table", n.Name)
+		u.applied(n)
 		u.sql(n, "SET GLOBAL log_bin_trust_function_creators = ON")
-		u.unlogged(n, fmt.Sprintf("CREATE FUNCTION test.pause() RETURNS INT DETERMINISTIC NO SQL RETURN SLEEP(%g)", wait))
+		u.unlogged(n, fmt.Sprintf(pause, asleep.Seconds()))
 	}
 }
 
@@ -136,21 +132,27 @@ func value(d *lag.Drain) float64 {
 	return *d.Seconds
 }
 
-// unreceived: what the primary has, and the one that follows has not received, counts for a switchover.
+// unreceived: what the primary has, and the one that follows has not received, counts for a switchover; and for a failover if another member received it, which applies it first.
 func (u *trio) unreceived(to *sandbox.Node) {
 	u.Helper()
 	c := sandboxtest.Connect(u, to)
 	defer c.Close()
-	u.backlog(1000, 200)
-	await.Until(u, func() bool { return u.has(to, u.box.Nodes[0]) }, "%s to have received it", to.Name)
+	first, other := u.box.Nodes[0], u.box.Nodes[2]
+	u.backlog(1000, 500)
+	await.Until(u, func() bool { return u.has(to, first) }, "%s to have received it", to.Name)
 	u.sql(to, c.Server.StopThread("", mysql.Receiver))
-	u.backlog(2000, 400)
+	u.backlog(2000, 150)
+	await.Until(u, func() bool { return u.has(other, first) }, "%s to have received it", other.Name)
 	f := u.drains(to)
-	if d, h := f.Choice.Drain, f.Choice.Handover; value(d) <= 0 || value(h) < 2*value(d) || *h.Transactions != *d.Transactions+400 {
-		u.Errorf("400 are not received: a failover waits %+v, a switchover %+v", d, h)
+	k, d, h := f.Choice.Candidate(to.Name), f.Choice.Drain, f.Choice.Handover
+	if k == nil || value(k.Drain) <= 0 || value(h) <= value(k.Drain) || *h.Transactions != *k.Drain.Transactions+150 {
+		u.Errorf("150 are not received: got %+v, a switchover waits %+v", k, h)
+	}
+	if f.Choice.From != other.Name || value(d) < value(h) || *d.Transactions != *h.Transactions {
+		u.Errorf("another one received them: a failover waits %+v, and gets them from %q", d, f.Choice.From)
 	}
 	u.sql(to, c.Server.StartThread("", mysql.Receiver))
-	await.Until(u, func() bool { return u.has(to, u.box.Nodes[0]) }, "%s to have received it", to.Name)
+	await.Until(u, func() bool { return u.has(to, first) }, "%s to have received it", to.Name)
 	u.applied(to)
 }
 
