@@ -44,7 +44,7 @@ type Candidate struct {
 	Lacks    uint64    `json:"lacks"`    // so many another one has received and it has not
 	Refused  []Refusal `json:"refused"`  // why it is not promoted
 	Notes    []string  `json:"notes,omitempty"`
-	// Drain is how long it takes to apply what it received; null: that was not looked at.
+	// Drain is how long it takes to apply what it received; absent: that was not looked at.
 	Drain    *lag.Drain `json:"drain,omitempty"`
 	full     bool       // its disk has hardly any room
 	out      []Out      // who cannot replicate from it
@@ -67,9 +67,9 @@ type Choice struct {
 	// Out are members that cannot replicate from the winner, which was named all the same: they stay out.
 	Out   []Out    `json:"out,omitempty"`
 	Notes []string `json:"notes,omitempty"`
-	// Drain is how long a failover waits until the winner has applied what it received, and what it gets from another member; null: that was not looked at.
+	// Drain is how long a failover waits until the winner has applied what it received, and what it gets from another member; absent: that was not looked at.
 	Drain *lag.Drain `json:"drain,omitempty"`
-	// Handover is how long a switchover waits until the winner has applied all that the primary has; null: that was not looked at, or the primary does not answer.
+	// Handover is how long a switchover waits until the winner has applied all that the primary has; absent: that was not looked at, or the primary does not answer.
 	Handover *lag.Drain `json:"handover,omitempty"`
 	// Deaf is why nobody would have what the primary writes now, as no member receives from it; nil: somebody does.
 	Deaf *Refusal `json:"deaf,omitempty"`
