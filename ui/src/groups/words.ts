@@ -114,7 +114,7 @@ export function forecastWords(f: GroupForecast, seen: (name: string) => SeenMemb
     const left = w ? toApply(w) : 0;
     const drain = left === 0 ? 'it has applied all that it received' : `it has ${counted(left, 'transaction')} to apply first${behind !== null && behind !== undefined ? `, and is ${seconds(behind)} behind` : ''}`;
     out.push({ tone: 'ok', text: `${old}${c.winner} would follow; ${drain}${c.from ? `, and gets what it lacks from ${c.from}` : ''}${drainWords(c.drain)}.` });
-    if (c.handover && c.handover.transactions !== 0) out.push({ tone: 'ok', text: `Until it has applied all of ${f.primary}, for a switchover${drainWords(c.handover)}.` });
+    if (c.handover && c.handover.transactions !== 0) out.push({ tone: 'ok', text: `In a switchover nobody could write until it has applied all that ${f.primary} has${drainWords(c.handover)}.` });
   }
   if (c.lost_count > 0) out.push({ tone: 'critical', text: `${counted(c.lost_count, 'transaction')} of ${f.primary} would be lost.` });
   else if (f.alive) out.push(lossWords(f));
