@@ -24,14 +24,14 @@ func (d *draining) see(f *carry.Forecast) {
 	was := *d
 	*d = draining{last: f}
 	now := f.Choice.Candidate(f.Choice.Winner)
-	if now == nil || now.Waiting+now.Lacks == 0 || was.last == nil || was.last.Old != f.Old || was.last.Choice.Winner != now.Name {
+	if now == nil || now.Waiting+now.Lacks == 0 || was.last == nil || was.last.Old != f.Old {
 		return
 	}
 	before := was.last.Choice.Candidate(now.Name)
 	if before == nil {
 		return
 	}
-	if d.drain, d.stands = now.Since(before); d.stands > 0 {
+	if d.drain, d.stands = now.Since(before); d.stands > 0 && was.last.Choice.Winner == now.Name {
 		d.stands += was.stands
 	}
 	if d.stands > drainLong || d.drain != nil && d.drain.Seconds != nil && *d.drain.Seconds > drainLong.Seconds() {
