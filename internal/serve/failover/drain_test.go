@@ -32,6 +32,7 @@ func TestDraining(t *testing.T) {
 		{"it takes long", []look{{0, 9000, 0}, {5 * s, 9000, 100}, {10 * s, 9000, 200}}, "a failover of g would wait for about 7 min: b has 8,800 transactions to apply;"},
 		{"a burst after a calm", []look{{0, 100, 100}, {5 * s, 9000, 110}}, ""},
 		{"bursts", []look{{0, 100, 97}, {5 * s, 9000, 100}, {10 * s, 18000, 9000}, {15 * s, 18000, 18000}}, ""},
+		{"bursts that grow", []look{{0, 100, 98}, {5 * s, 600, 103}, {10 * s, 10000, 601}}, ""},
 		{"it finishes nothing", []look{{0, 9000, 10}, {10 * s, 9000, 10}, {20 * s, 9000, 10}, {31 * s, 9000, 10}, {36 * s, 9000, 10}}, "nobody knows how long: b has 8,990 transactions to apply, and has finished none for 36 s;"},
 		{"it finishes nothing for a while", []look{{0, 9000, 10}, {10 * s, 9000, 10}, {20 * s, 9000, 10}, {29 * s, 9000, 10}}, ""},
 		{"it goes on", []look{{0, 9000, 10}, {20 * s, 9000, 10}, {31 * s, 9000, 10}, {36 * s, 9000, 10}, {41 * s, 9000, 5000}}, ""},
