@@ -156,6 +156,7 @@ type Conn struct {
 	traffic *Traffic
 	line    *line
 	local   net.Addr // our end
+	far     net.Addr // the other one
 	row     []sqldriver.Value
 	Server  Server // as it was when connecting
 }
@@ -170,13 +171,13 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 		traffic = new(Traffic)
 	}
 	cfg := t.cfg.Clone()
-	var local net.Addr
+	var local, far net.Addr
 	over := &line{patience: cfg.ReadTimeout}
 	dial := t.dialer(traffic)
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err == nil {
-			local = conn.LocalAddr()
+			local, far = conn.LocalAddr(), conn.RemoteAddr()
 			over.conn, _ = conn.(*countedConn)
 		}
 		return conn, err
@@ -194,7 +195,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 		conn.Close()
 		return nil, errors.New("the driver cannot run queries")
 	}
-	c := &Conn{conn: conn, queryer: queryer, traffic: traffic, line: over, local: local}
+	c := &Conn{conn: conn, queryer: queryer, traffic: traffic, line: over, local: local, far: far}
 	if c.Server, err = probe(ctx, c); err != nil {
 		c.Close()
 		return nil, classify(t, err)

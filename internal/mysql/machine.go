@@ -40,6 +40,19 @@ func (t Target) Local() bool {
 	return false
 }
 
+// Inside reports whether the connection does not leave this machine, as its addresses show: it goes over a socket, or to an address of this machine. That may be the end of a tunnel: SameMachine
+// knows more.
+func (c *Conn) Inside() bool { return inside(c.local, c.far) }
+
+func inside(local, far net.Addr) bool {
+	if _, socket := far.(*net.UnixAddr); socket {
+		return true
+	}
+	l, _ := local.(*net.TCPAddr)
+	f, _ := far.(*net.TCPAddr)
+	return l != nil && f != nil && (f.IP.IsLoopback() || f.IP.Equal(l.IP)) // to an address of its own a machine connects from that same one
+}
+
 // SameMachine reports whether the server runs on this machine and not behind a tunnel or in a container with its own files;
 // if not, why. The address alone does not show that: an SSH tunnel ends on a local port.
 func (c *Conn) SameMachine(ctx context.Context, t Target) (yes bool, why string, err error) {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/avail/group"
+	"github.com/rissodb/risso/internal/avail/lag"
 	"github.com/rissodb/risso/internal/avail/topology"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
@@ -42,9 +44,12 @@ type Candidate struct {
 	Lacks    uint64    `json:"lacks"`    // so many another one has received and it has not
 	Refused  []Refusal `json:"refused"`  // why it is not promoted
 	Notes    []string  `json:"notes,omitempty"`
-	full     bool      // its disk has hardly any room
-	out      []Out     // who cannot replicate from it
+	// Drain is how long it takes to apply what it received; absent: that was not looked at.
+	Drain    *lag.Drain `json:"drain,omitempty"`
+	full     bool       // its disk has hardly any room
+	out      []Out      // who cannot replicate from it
 	node     int
+	asked    time.Time
 	member   *group.Member
 	received mysql.GTIDSet
 	executed mysql.GTIDSet
@@ -62,6 +67,10 @@ type Choice struct {
 	// Out are members that cannot replicate from the winner, which was named all the same: they stay out.
 	Out   []Out    `json:"out,omitempty"`
 	Notes []string `json:"notes,omitempty"`
+	// Drain is how long a failover waits until the winner has applied what it received, and what it gets from another member; absent: that was not looked at.
+	Drain *lag.Drain `json:"drain,omitempty"`
+	// Handover is how long a switchover waits until the winner has applied all that the primary has; absent: that was not looked at, or the primary does not answer.
+	Handover *lag.Drain `json:"handover,omitempty"`
 	// Deaf is why nobody would have what the primary writes now, as no member receives from it; nil: somebody does.
 	Deaf *Refusal `json:"deaf,omitempty"`
 	// Few is, of a group that is failed over by itself, why nobody would be promoted by itself if the primary died now, as too few members could say that it did; nil: enough could.
@@ -146,6 +155,7 @@ func (ch *chooser) candidate(m *group.Member) Candidate {
 		return c
 	}
 	n := &ch.Topology.Nodes[c.node]
+	c.asked = n.Facts.Asked
 	ch.sets(&c, n)
 	ch.settings(&c, n, no)
 	ch.alike(&c, n, no)

@@ -57,6 +57,7 @@ type Facts struct {
 	Reported string        `json:"reported,omitempty"` // report_host:report_port, under which it wants to be known
 	Started  time.Time     `json:"started,omitzero"`   // when it was started
 	Here     bool          `json:"-"`                  // it runs on this machine, by the address under which it was asked
+	Inside   bool          `json:"-"`                  // its address is one of this machine's
 	Asked    time.Time     `json:"asked_at,omitzero"`  // when, by this machine's clock
 	Took     time.Duration `json:"took_ns,omitempty"`  // how long it took to answer all
 	// Skew is by how much its clock is ahead of this machine's, at the least: what may be the network's is left out.

@@ -60,6 +60,11 @@ func TestGroupUnwell(t *testing.T) {
 	}
 	mustRun(t, args...)
 	mustRun(t, "group", "health", "g", "--data", data)
+	for _, line := range []string{"group health g", "failover --group g --dry-run", "switchover --group g --dry-run"} {
+		if _, out, said := call(t, append(strings.Fields(line), "-o", "json", "--data", data)...); strings.Count(out, `"words": "nothing to apply"`) != 3 || !strings.Contains(out, `"handover": {`) {
+			t.Errorf("risso %s does not say for how long it is waited: %s%s", line, out, said)
+		}
+	}
 	lateAgent(t, data)
 	primary := openNode(t, box.Nodes[0])
 	isOpen := func() bool {

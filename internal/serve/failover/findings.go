@@ -66,6 +66,8 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 		add("failover.unready", g.Name, fleet.SeverityWarning, "whoever followed the primary of "+g.Name+", if it died now, would lack what it wrote last", f.Choice.Deaf.Why, f.Choice.Deaf.Remedy)
 	} else if f != nil && f.Alive && auto && f.Choice.Few != nil {
 		add("failover.unready", g.Name, fleet.SeverityWarning, "nobody would be promoted by itself, if the primary of "+g.Name+" died now", f.Choice.Few.Why, f.Choice.Few.Remedy)
+	} else if what, why := s.drains.long(); f != nil && f.Alive && what != "" {
+		add("failover.unready", g.Name, fleet.SeverityWarning, "a failover of "+g.Name+" would wait "+what, why, "risso group health "+g.Name)
 	}
 	if f := s.seen; f != nil && len(f.Commits) > 0 {
 		l, severity := f.Commits[0], fleet.SeverityWarning
@@ -73,6 +75,9 @@ func findings(g *group.Group, b failover.Belief, s standing, care carry.Care) (l
 			severity = fleet.SeverityCritical
 		}
 		add("failover.semisync", f.Old, severity, l.What, l.Why, l.Remedy)
+	}
+	if f := s.seen; f != nil && f.Alive && f.Beside != nil && auto && s.sole {
+		add("failover.controller", g.Name, fleet.SeverityInfo, f.Beside.What, f.Beside.Why, f.Beside.Remedy)
 	}
 	for _, m := range g.Members {
 		if m.Status != group.Faulty {

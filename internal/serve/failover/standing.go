@@ -112,7 +112,7 @@ func (h *Hand) Journals(ctx context.Context, name string, limit int) ([]failover
 // Forecast asks all members of a group who would follow the primary now, and what stands against each. Nothing is changed.
 func (h *Hand) Forecast(ctx context.Context, name string) (Forecast, error) {
 	out := Forecast{Group: name, Asked: time.Now().UTC(), Agents: []carry.AgentSaid{}}
-	a := carry.Asked{Group: name}
+	a := carry.Asked{Group: name, Drains: true}
 	f, err := h.carrier(a).Forecast(ctx, a)
 	if err != nil {
 		return out, err

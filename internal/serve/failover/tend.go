@@ -60,6 +60,8 @@ type standing struct {
 	after    time.Duration   // how long after that it is tried again if they say the same, as it ended
 	refilled time.Time       // when a rebuild was tried last
 	seen     *carry.Forecast // what would happen if the primary died; nil: nobody looked yet
+	drains   draining        // how long that would wait for the one that follows
+	sole     bool            // this process is the only controller
 	refused  error           // why the last failover was; nil: it was not
 	awaits   string          // why a failover waits for members that do not answer; "": it does not
 	left     error           // why a dead primary is not failed over by itself now: the pause, or an error of the last try that is no refusal; nil: neither
@@ -184,6 +186,8 @@ func (w *watcher) tend(ctx context.Context, c *carry.Carrier, name string, care 
 			w.known = seen.Known.After(w.known)
 		}
 		w.state.seen = seen
+		w.state.drains.see(seen)
+		w.state.sole = w.d.Lead.Sole()
 		w.find()
 	}
 	return r

@@ -482,7 +482,7 @@ func (w *watcher) active() {
 		w.event(0, w.g.Name+" is looked after again")
 		return
 	}
-	w.state.seen, w.told = nil, map[string]bool{}
+	w.state.seen, w.state.drains, w.told = nil, draining{}, map[string]bool{}
 	w.event(0, "nobody looks after "+w.g.Name+" until risso group activate "+w.g.Name+": its clients go where they went")
 }
 

@@ -179,6 +179,17 @@ export interface Refusal {
   remedy?: string;
 }
 
+/** How long a member takes to apply what it has to apply. */
+export interface Drain {
+  /** null: not known */
+  transactions: number | null;
+  /** null: not known, or it never ends */
+  seconds: number | null;
+  at_most?: boolean;
+  stands?: boolean;
+  words: string;
+}
+
 /** A member that may follow. */
 export interface Candidate {
   name: string;
@@ -187,6 +198,7 @@ export interface Candidate {
   waiting: number;
   /** so many another member received and it has not */
   lacks: number;
+  drain?: Drain;
   refused: Refusal[] | null;
   notes?: string[];
 }
@@ -199,7 +211,7 @@ export interface GroupForecast {
   alive: boolean;
   because?: string;
   ready: boolean;
-  choice: { winner: string; from?: string; candidates: Candidate[] | null; refused: Refusal[] | null; lost?: string; lost_count: number; notes?: string[] };
+  choice: { winner: string; from?: string; candidates: Candidate[] | null; refused: Refusal[] | null; lost?: string; lost_count: number; drain?: Drain; handover?: Drain; notes?: string[] };
   known: { semi_sync?: boolean; lossless?: boolean; told?: boolean; wait_for?: number; acknowledgers?: string[] };
   plan: string[];
   agents: { member: string; error?: string; report?: { claims?: string } }[];

@@ -31,6 +31,7 @@ describe('what is going on in a group', () => {
     ['out', standing({ group: { members: [member('db1', 'PRIMARY'), member('db2', 'FAULTY'), member('db3', 'FAULTY')] } }), true, 'warning', /db2 and db3 are out/],
     ['a replica that stopped', standing({ seen: { members: [primaryLook, look('db2', { applies: false }), look('db3')] } }), true, 'warning', /db2 does not replicate/],
     ['commits hang', standing({ seen: { findings: [{ id: 'failover.unready', severity: 'warning', what: 'nobody could follow' }, { id: 'failover.semisync', severity: 'critical', what: 'commits on db1 wait for replicas' }] } }), true, 'critical', /^Commits on db1 wait for replicas\.$/],
+    ['a remark', standing({ seen: { findings: [{ id: 'failover.controller', severity: 'info', what: 'the only controller is on the machine of db1' }] } }), true, 'ok', /^db1 takes writes/],
     ['not ready', standing({ seen: { findings: [{ id: 'failover.unready', severity: 'warning', what: 'nobody could follow' }] } }), true, 'warning', /^Nobody could follow\.$/],
     ['nobody looked', standing({ seen: null }), true, 'warning', /has not looked at it yet/],
   ];
@@ -83,6 +84,16 @@ describe('the forecast', () => {
     expect(text(forecast({ known: { told: true, semi_sync: true } }))).toContain('may stop waiting');
     expect(text(forecast({ known: { told: true } }))).toContain('replication is asynchronous');
     expect(text(forecast({ known: {} }))).toContain('is not known');
+  });
+  test('for how long it is waited', () => {
+    const drain = { transactions: 1200, seconds: 12, words: 'about 12 s' };
+    const waits = [candidate('db2', { waiting: 1500, drain })];
+    expect(text(forecast({}, { candidates: waits, drain, handover: { transactions: 1300, seconds: 13, words: 'about 13 s' } }), null)).toContain('it has 1,200 transactions to apply first: about 12 s. In a switchover nobody could write until it has applied all that db1 has: about 13 s.');
+    const none = { transactions: 0, seconds: 0, words: 'nothing to apply' };
+    expect(text(forecast({}, { candidates: [candidate('db2', { waiting: 3, drain: none })], drain: none, handover: none }))).toMatch(/^If db1 died now, db2 would follow; it has applied all that it received\. No ack/);
+    expect(candidateWords(waits[0])).toBe('may follow; 1,200 transactions to apply: about 12 s');
+    expect(candidateWords(candidate('db2', { waiting: 3, drain: none }))).toBe('may follow');
+    expect(candidateWords(candidate('db3', { waiting: 9, drain: { transactions: 9, seconds: null, stands: true, words: 'never, as it is' }, refused: [{ code: 'applier', why: 'it does not apply' }] }))).toBe('it does not apply; 9 transactions to apply: never, as it is');
   });
   test('nobody could follow; a dead primary; a loss', () => {
     expect(text(forecast({ ready: false }, { winner: '' }))).toContain('If db1 died now, nobody could follow.');

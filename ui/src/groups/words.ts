@@ -1,5 +1,5 @@
 /** What the page Groups says, without the page. */
-import type { Candidate, Changed, Controller, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, LostTransaction, MemberRule, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
+import type { Candidate, Changed, Controller, Drain, GroupChange, GroupForecast, GroupMember, GroupOrder, GroupPolicy, GroupStanding, LostTransaction, MemberRule, MemberStatus, Receipt, SeenMember, Standing, State } from '../api';
 import { age, counted, seconds, unix } from '../common/format';
 
 /** A sentence, and how loudly it is said. */
@@ -45,7 +45,7 @@ export function groupSaid(s: GroupStanding, automatic: boolean, now: number): Sa
   }
   if (s.change && !s.change.ended) return { tone: 'warning', text: `A ${s.change.kind} was cut off: ${STAGES[s.change.stage]}. It is brought to its end, or taken back.` };
   if (primary?.answers && !primary.open) return { tone: 'critical', text: `${p.name}, the primary, takes no writes (read-only).` };
-  const wrong = seen?.findings ?? [];
+  const wrong = (seen?.findings ?? []).filter((f) => f.severity !== 'info');
   const critical = wrong.find((f) => f.severity === 'critical');
   if (critical) return { tone: 'critical', text: sentence(critical.what) };
   const faulty = g.members.filter((m) => m.status === 'FAULTY').map((m) => m.name);
@@ -111,14 +111,22 @@ export function forecastWords(f: GroupForecast, seen: (name: string) => SeenMemb
   } else {
     const w = (c.candidates ?? []).find((x) => x.name === c.winner);
     const behind = seen(c.winner)?.behind_seconds;
-    const drain = !w || w.waiting === 0 ? 'it has applied all that it received' : `it has ${counted(w.waiting, 'transaction')} to apply first${behind !== null && behind !== undefined ? `, and is ${seconds(behind)} behind` : ''}`;
-    out.push({ tone: 'ok', text: `${old}${c.winner} would follow; ${drain}${c.from ? `, and gets what it lacks from ${c.from}` : ''}.` });
+    const left = w ? toApply(w) : 0;
+    const drain = left === 0 ? 'it has applied all that it received' : `it has ${counted(left, 'transaction')} to apply first${behind !== null && behind !== undefined ? `, and is ${seconds(behind)} behind` : ''}`;
+    out.push({ tone: 'ok', text: `${old}${c.winner} would follow; ${drain}${c.from ? `, and gets what it lacks from ${c.from}` : ''}${drainWords(c.drain)}.` });
+    if (c.handover && c.handover.transactions !== 0) out.push({ tone: 'ok', text: `In a switchover nobody could write until it has applied all that ${f.primary} has${drainWords(c.handover)}.` });
   }
   if (c.lost_count > 0) out.push({ tone: 'critical', text: `${counted(c.lost_count, 'transaction')} of ${f.primary} would be lost.` });
   else if (f.alive) out.push(lossWords(f));
   for (const n of c.notes ?? []) out.push({ tone: 'warning', text: `${n}.` });
   return out;
 }
+
+/** So many transactions a member has to apply, as it was last looked at. */
+const toApply = (c: Candidate): number => c.drain?.transactions ?? c.waiting;
+
+/** How long that takes; empty: there is nothing to apply, or nobody looked. */
+const drainWords = (d: Drain | undefined): string => (d && d.transactions !== 0 ? `: ${d.words}` : '');
 
 function lossWords(f: GroupForecast): Said {
   const k = f.known;
@@ -139,7 +147,9 @@ function lossWords(f: GroupForecast): Said {
 /** What stands against a member as the next primary, or that nothing does. */
 export function candidateWords(c: Candidate): string {
   const words = (c.refused ?? []).map((r) => r.why);
-  if (words.length === 0) words.push(c.waiting > 0 ? `may follow; ${counted(c.waiting, 'transaction')} to apply` : 'may follow');
+  const left = toApply(c);
+  if (words.length === 0) words.push('may follow');
+  if (left > 0 && (c.drain || (c.refused ?? []).length === 0)) words.push(`${counted(left, 'transaction')} to apply${drainWords(c.drain)}`);
   if (c.lacks > 0) words.push(`lacks ${counted(c.lacks, 'transaction')} that another member received`);
   return [...words, ...(c.notes ?? [])].join('; ');
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -30,6 +31,8 @@ type Forecast struct {
 	Choice  failover.Choice
 	Plan    change.Plan
 	Notes   []string
+	// Beside is what is wrong if the only controller runs on this machine: so does the primary, and other members do not; nil: that is not so.
+	Beside *fleet.Trouble
 	// Commits is what is wrong with how commits of the primary wait for replicas.
 	Commits []Lack
 
@@ -70,6 +73,14 @@ func (c *Carrier) Forecast(ctx context.Context, a Asked) (*Forecast, error) {
 	}
 	if f.Old != "" && !f.Alive && !a.AcceptLoss {
 		f.Lives = c.lives(ctx, g, t, f.Old, targets, access)
+	}
+	if a.Drains {
+		from := f.Old
+		if !f.Alive {
+			from = ""
+		}
+		c.drains(ctx, &f.Choice, t, targets, from)
+		f.Notes = append(append(f.Notes, drainNotes(&f.Choice, c.Limits.Drain)...), handoverNotes(&f.Choice, t, f.Old)...)
 	}
 	c.forecastEvents(ctx, f, t, targets)
 	f.steps(t)
@@ -160,7 +171,7 @@ func forecast(g *group.Group, t *topology.Topology, a Asked, room map[string]fai
 		if f.Alive, f.Because = n.Seen && full == "", full; n.Seen {
 			f.Rival, _ = rival(g, t, n)
 			f.Known = KnownOf(g, t, f.Old)
-			f.Commits = lacks(g, t)
+			f.Commits, f.Beside = lacks(g, t), together(g, t)
 		} else if n.Unseen != nil {
 			f.Because = n.Unseen.Words()
 		}
@@ -307,7 +318,9 @@ func (f *Forecast) Words() (lines []string) {
 			words = append(words, r.Why)
 		}
 		if len(words) == 0 {
-			words = append(words, may+"; "+digits.Counted(int(c.Waiting), "transaction")+" to apply")
+			words = append(words, may, c.ToApply())
+		} else if c.Drain != nil && c.Waiting > 0 {
+			words = append(words, c.ToApply())
 		}
 		lines = append(lines, "  "+c.Name+": "+strings.Join(append(words, c.Notes...), "; "))
 	}

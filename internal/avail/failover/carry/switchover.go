@@ -33,6 +33,7 @@ type Asked struct {
 	AcceptLoss bool   // a known loss does not refuse a failover
 	Known      failover.Known
 	Since      time.Time // since when nobody takes writes, as far as was seen; zero: from now on
+	Drains     bool      // of a forecast or plan: also how long it takes to apply what is to be applied, which is looked at for a second
 }
 
 // Planned is a switchover that was judged, as a plan.
@@ -108,7 +109,12 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.plan(ctx, g, targets, access, a)
+	p, err := c.plan(ctx, g, targets, access, a)
+	if err == nil && a.Drains {
+		c.drains(ctx, &p.Choice, p.topology, targets, p.Old)
+		p.Notes = append(p.Notes, handoverNotes(&p.Choice, p.topology, p.Old)...)
+	}
+	return p, err
 }
 
 func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]mysql.Target, access keep.Access, a Asked) (*Planned, error) {

@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Target mysql.Target
 	Source *mysql.Target // nil: the address that the replica knows its source by, with the account of Target
+	Alone  bool          // the source is not asked
 	For    time.Duration // between the two moments
 	// Patience is how long the source is waited for: it may be what is wrong. 0: three seconds.
 	Patience time.Duration
@@ -59,7 +60,10 @@ const grace = 30 * time.Second
 
 // Replica looks at a replica for a while; the answer has its channels. A server that does not replicate has none. One that hangs is an error in time.
 func Replica(ctx context.Context, o Options) ([]lag.Facts, error) {
-	most := o.For + cmp.Or(o.Grace, grace) + 5*cmp.Or(o.Patience, sourcePatience) // connect, look twice, and compare for two of them
+	most := o.For + cmp.Or(o.Grace, grace)
+	if !o.Alone {
+		most += 5 * cmp.Or(o.Patience, sourcePatience) // connect, look twice, and compare for two of them
+	}
 	late := fmt.Errorf("it did not answer all within %s: who asks how replication stands waits for a thread of it that hangs, as on a full disk or in STOP", digits.Span(most))
 	ctx, cancel := context.WithTimeoutCause(ctx, most, late)
 	defer cancel()
@@ -135,6 +139,10 @@ func (r *replica) findSources(ctx context.Context, list []read.ReplicaMoment) {
 	r.sources = make([]*source, len(list))
 	var all sync.WaitGroup
 	for i, m := range list {
+		if r.o.Alone {
+			r.sources[i] = &source{trouble: fleet.Trouble{What: "the source " + m.Channel.Source, Why: "it was not asked"}}
+			continue
+		}
 		t := r.o.Target.WithAddress(m.Channel.Source)
 		if r.o.Source != nil {
 			t = *r.o.Source

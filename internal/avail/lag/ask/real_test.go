@@ -137,6 +137,10 @@ func (p *pair) stopped() {
 	if r := p.look(200*time.Millisecond, false); r.State != lag.Applied || len(r.Gaps) == 0 || !strings.Contains(r.Gaps[0].Why, "cannot be asked") {
 		t.Errorf("a source that refuses: got %s, gaps %v, want that it is applied as far as was received, and that the source was not asked", r.State, r.Gaps)
 	}
+	list, err := Replica(t.Context(), Options{Target: p.target, Source: &p.sourceAddr, Alone: true, For: 200 * time.Millisecond})
+	if err != nil || len(list) != 1 || list[0].Source != nil || list[0].NotAsked != "it was not asked" {
+		t.Errorf("a source that is not to be asked: got %+v, %v", list, err)
+	}
 }
 
 // standing: where a START throws away what was received, that is said; what the source still has comes again.

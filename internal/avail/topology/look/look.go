@@ -169,6 +169,7 @@ func (a asked) server(ctx context.Context) (topology.Facts, error) {
 	defer c.Close()
 	r := &reader{c: c}
 	r.f.Server, r.f.Hostname, r.f.Port, r.f.DataDir, r.f.Asked = c.Server.Server, c.Server.Hostname, c.Server.Port, c.Server.DataDir, asked.Round(0)
+	r.f.Inside = c.Inside()
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error

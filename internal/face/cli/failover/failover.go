@@ -125,7 +125,7 @@ func (c *command) run(ctx context.Context, do func(context.Context, *carry.Carri
 			return err
 		}
 		cr := &carry.Carrier{Room: r, Holder: carry.NewHolder("risso"), Limits: limits, Say: screen.Says(c.Err), Hooks: hooks}
-		return do(ctx, cr, carry.Asked{Group: g.Name, To: c.to, By: r.Who, AcceptLoss: c.acceptLoss})
+		return do(ctx, cr, carry.Asked{Group: g.Name, To: c.to, By: r.Who, AcceptLoss: c.acceptLoss, Drains: c.dryRun || !c.yes})
 	})
 }
 
@@ -174,7 +174,7 @@ func (c *command) failover(ctx context.Context, cr *carry.Carrier, a carry.Asked
 	if err := screen.Agreed(c.Streams, c.yes); err != nil {
 		return err
 	}
-	if !c.yes { // it may live by now
+	if a.Drains = false; !c.yes { // it may live by now
 		if f, err = cr.Forecast(ctx, a); err != nil {
 			return carry.Interrupted(ctx, nil, err)
 		}

@@ -56,6 +56,12 @@ func (f *Groups) With(ctx context.Context, do func(*keep.Room) error) error {
 	return do(&keep.Room{Docs: st, Who: home.Person()})
 }
 
+// Shared reports whether several controllers share what is kept. It is for use within With.
+func (f *Groups) Shared(ctx context.Context) (bool, error) {
+	_, shared, err := f.facts.Identity(ctx)
+	return shared, err
+}
+
 // Did writes down that a command changed a group, or tried to, and who gave it; what names the change, as in "the removal of group shop". It is for use within With, and returns err, or else why it could not be
 // written down.
 func (f *Groups) Did(ctx context.Context, group, what string, err error) error {

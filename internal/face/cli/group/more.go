@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/oneline"
@@ -47,6 +48,8 @@ type HealthAnswer struct {
 	Agents []carry.AgentSaid `json:"agents,omitempty"`
 	// Commits is what is wrong with how commits of the primary wait for replicas.
 	Commits []carry.Lack `json:"commits,omitempty"`
+	// Beside is, of a group that is failed over by itself, what is wrong where the only controller is on the machine of the primary, and other members are not.
+	Beside *fleet.Trouble `json:"beside,omitempty"`
 }
 
 // lacks says what accounts may not do that a change of the primary needs.
@@ -56,13 +59,25 @@ func lacks(w io.Writer, lacking map[string][]string) {
 	}
 }
 
+// beside is what is wrong where the only controller is on the machine of the primary: it is where the data folder is.
+func (c *command) beside(ctx context.Context, f *carry.Forecast) (*fleet.Trouble, error) {
+	if f.Beside == nil || !f.Group.Policy.Automatic {
+		return nil, nil
+	}
+	shared, err := c.Shared(ctx)
+	if err != nil || shared {
+		return nil, err
+	}
+	return f.Beside, nil
+}
+
 func newHealth(s screen.Streams) *cobra.Command {
 	c := &command{}
 	cmd := &cobra.Command{Use: "health GROUP", Short: "Say who would follow the primary now, and what stands against each member", Args: cobra.ExactArgs(1),
-		Long:    "Asks all members, and changes nothing. The exit code is 1 if the group has no primary, if\nthat does not answer or takes no writes, if nobody could follow it, if no member receives what it writes, or, in a\ngroup that is failed over by itself, too few to agree that it is dead, if its commits hang or do not wait for\nreplicas though the group was created with --semi-sync, and if a change of it was cut off.\n\n" + fault.Help,
+		Long:    "Asks all members, and changes nothing. How long a member takes to apply what it received is seen by a look of a\nsecond at how fast it is. The exit code is 1 if the group has no primary, if\nthat does not answer or takes no writes, if nobody could follow it, if no member receives what it writes, or, in a\ngroup that is failed over by itself, too few to agree that it is dead, if its commits hang or do not wait for\nreplicas though the group was created with --semi-sync, and if a change of it was cut off.\n\n" + fault.Help,
 		Example: "  risso group health shop", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(r *keep.Room) error {
-				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0]})
+				f, err := c.carrier(r).Forecast(cmd.Context(), carry.Asked{Group: args[0], Drains: true})
 				if err != nil {
 					return err
 				}
@@ -72,6 +87,9 @@ func newHealth(s screen.Streams) *cobra.Command {
 				}
 				a := HealthAnswer{Agents: carry.AskAgents(cmd.Context(), f.Group, access), Group: args[0], Primary: f.Old, Alive: f.Alive, Because: f.Because, Ready: f.Ready(), Choice: f.Choice, Commits: f.Commits}
 				if a.Lacking, err = c.carrier(r).Lacking(cmd.Context(), f.Group); err != nil {
+					return err
+				}
+				if a.Beside, err = c.beside(cmd.Context(), f); err != nil {
 					return err
 				}
 				if a.CutOff = f.CutOff(); f.Closed != nil {
@@ -84,6 +102,9 @@ func newHealth(s screen.Streams) *cobra.Command {
 						fmt.Fprintln(c.Out, oneline.Of(line))
 					}
 					lacks(c.Out, a.Lacking)
+					if a.Beside != nil {
+						fmt.Fprintln(c.Out, oneline.Of("note: "+a.Beside.What+": "+fault.Line(a.Beside.Why, a.Beside.Remedy)))
+					}
 					for _, said := range a.Agents {
 						if said.Report != nil {
 							fmt.Fprintln(c.Out, oneline.Of("the agent of "+said.Member+": sees its server; it claims to be the primary: "+string(said.Report.Claims)))
