@@ -19,6 +19,7 @@ import (
 
 // Sight is what an agent sees of its server from beside it.
 type Sight struct {
+	Asked   time.Time `json:"asked,omitzero"` // when the look began that this is from; zero: an older agent, or it has not looked yet
 	Answers bool      `json:"answers"`
 	Since   time.Time `json:"since,omitzero"`   // since when it does, or does not
 	Error   string    `json:"error,omitempty"`  // why it does not
@@ -97,7 +98,7 @@ func (e *eyes) run(ctx context.Context) {
 		hangs := err != nil && mysql.ClassOf(err) == mysql.ClassTimeout && mysql.Accepts(ctx, e.target, lookPatience)
 		cancel()
 		if ctx.Err() == nil {
-			e.saw(gtids, err, hangs)
+			e.saw(began, gtids, err, hangs)
 		}
 		_ = delay.For(ctx, DefaultEvery-time.Since(began))
 	}
@@ -183,10 +184,11 @@ func (e *eyes) life() (since int64, asked time.Time) {
 }
 
 // saw notes a look.
-func (e *eyes) saw(gtids string, err error, hangs bool) {
+func (e *eyes) saw(began time.Time, gtids string, err error, hangs bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := &e.sight
+	s.Asked = began
 	if answers := err == nil; answers != s.Answers || s.Since.IsZero() {
 		s.Answers, s.Since = answers, time.Now()
 	}

@@ -282,7 +282,7 @@ func (f *fencing) settle(ctx context.Context) {
 		f.hold(ctx)
 	}
 	if f.result.State.Events == "ON" {
-		_ = f.do(ctx, noEvents)
+		_ = f.do(ctx, NoEvents)
 	}
 	if f.o.Offline && s.HasOfflineMode() {
 		_ = f.do(ctx, goOffline)
@@ -302,8 +302,8 @@ func (f *fencing) hold(ctx context.Context) {
 			return
 		}
 	}
-	err := f.setter.Exec(ctx, lock)
-	f.step(lock, began, err)
+	err := f.setter.Exec(ctx, Lock)
+	f.step(Lock, began, err)
 	if err == nil {
 		f.result.holding = f.setter
 		f.tellClosed()

@@ -122,7 +122,7 @@ func (r *Result) Holding(ctx context.Context) bool {
 func Statements(s mysql.Server, o Options) []string {
 	list := []string{s.CloseWrites()[0], "KILL each session of a client"}
 	if o.Hold && !s.CanBeClosedToAll() {
-		list = append(list, lock)
+		list = append(list, Lock)
 	}
 	if o.Offline && s.HasOfflineMode() {
 		list = append(list, goOffline)
@@ -135,11 +135,11 @@ func Statements(s mysql.Server, o Options) []string {
 	return list
 }
 
-// Statements that are the same on all servers.
+// Statements that are the same on all servers: nobody writes, clients are turned away, no events run.
 const (
-	lock      = "FLUSH TABLES /* risso: nobody writes */ WITH READ LOCK"
+	Lock      = "FLUSH TABLES /* risso: nobody writes */ WITH READ LOCK"
 	goOffline = "SET GLOBAL /* risso: turn clients away */ offline_mode = ON"
-	noEvents  = "SET GLOBAL /* risso: the primary runs events */ event_scheduler = OFF"
+	NoEvents  = "SET GLOBAL /* risso: the primary runs events */ event_scheduler = OFF"
 )
 
 // fencing is the work on one server.

@@ -101,7 +101,7 @@ func (r *run) acknowledges(ctx context.Context, n *node) error {
 	if !s.Replica.Loaded || s.Replica.Enabled {
 		return nil
 	}
-	return r.do(ctx, n, "SET GLOBAL /* risso: it acknowledges what it receives */ "+s.Replica.Names.Prefix+"_enabled = ON")
+	return r.do(ctx, n, letsAcknowledge(s.Replica.Names.Prefix+"_enabled"))
 }
 
 // toWait writes down for how many replicas each commit of the new primary is to wait.
@@ -148,5 +148,5 @@ func (r *run) waitsForNobody(ctx context.Context, n *node) error {
 	if !s.Source.Enabled {
 		return nil
 	}
-	return r.do(ctx, n, "SET GLOBAL /* risso: nobody replicates from it */ "+s.Source.Names.Prefix+"_enabled = OFF")
+	return r.do(ctx, n, waitsForNone(s.Source.Names.Prefix+"_enabled"))
 }

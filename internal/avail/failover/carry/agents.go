@@ -128,18 +128,20 @@ func Beside(ctx context.Context, g *group.Group, access keep.Access, name string
 // stillFor is for how long a server answers nothing that is said to stand still.
 const stillFor = 3 * time.Second
 
-// testifies is what the report of an agent says of its server. Its clock is not this one's: only how long ago something was counts.
+// testifies is what the report of an agent says of its server. Its clock is not this one's: only how long ago something was counts. That a server answered is from its last look, which
+// may have been before the server died; its process is looked at as it is asked.
 func testifies(r agent.Report, name string, asked time.Time) failover.Testimony {
 	ago := func(t time.Time) time.Duration { return max(0, r.Time.Sub(t)) }
 	s := r.Server
-	t := failover.Testimony{Who: "the agent of " + name, Beside: true, At: asked, Lives: s.Answers || s.Full}
+	works := s.Process == nil || s.Process.Alive && !s.Process.Frozen
+	t := failover.Testimony{Who: "the agent of " + name, Beside: true, At: asked, Lives: (s.Answers || s.Full) && works && !s.Asked.IsZero()}
 	if !s.Written.IsZero() {
 		t.Wrote = asked.Add(-ago(s.Written))
 	}
 	switch {
 	case t.Lives:
-		t.Words = "it answers there"
-	case s.Process == nil: // it is not on the agent's machine
+		t.At, t.Words = asked.Add(-ago(s.Asked)), "it answers there"
+	case s.Process == nil || s.Answers: // it is not on the agent's machine; or its next look will tell
 	case !s.Process.Alive:
 		t.Gone, t.Words = true, "its process is gone"
 	case ago(s.Since) < stillFor:

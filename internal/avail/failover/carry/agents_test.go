@@ -193,3 +193,35 @@ func TestEarly(t *testing.T) {
 		}
 	}
 }
+
+// TestTestifies: an agent's last look at a server that died since says nothing of it, nor does one of an older agent, which does not say when that was.
+func TestTestifies(t *testing.T) {
+	asked, now := time.Now(), time.Now().Add(time.Hour) // the agent's clock is ahead
+	before := func(d time.Duration) time.Time { return now.Add(-d) }
+	alive, frozen, gone := &agent.Process{Alive: true}, &agent.Process{Alive: true, Frozen: true}, &agent.Process{}
+	for _, c := range []struct {
+		what        string
+		sight       agent.Sight
+		lives, dead bool
+		at          time.Duration // before it was asked
+	}{
+		{"it answers", agent.Sight{Asked: before(200 * time.Millisecond), Answers: true, Process: alive}, true, false, 200 * time.Millisecond},
+		{"it is full", agent.Sight{Asked: before(0), Full: true, Process: alive}, true, false, 0},
+		{"elsewhere", agent.Sight{Asked: before(0), Answers: true}, true, false, 0},
+		{"an older agent", agent.Sight{Answers: true, Process: alive}, false, false, 0},
+		{"it answered, and was killed since", agent.Sight{Asked: before(100 * time.Millisecond), Answers: true, Process: gone}, false, false, 0},
+		{"it answered, and was frozen since", agent.Sight{Asked: before(100 * time.Millisecond), Answers: true, Process: frozen}, false, false, 0},
+		{"killed", agent.Sight{Asked: before(0), Since: before(100 * time.Millisecond), Process: gone}, false, true, 0},
+		{"frozen for a moment", agent.Sight{Asked: before(0), Since: before(2 * time.Second), Process: frozen}, false, false, 0},
+		{"frozen", agent.Sight{Asked: before(0), Since: before(4 * time.Second), Process: frozen}, false, true, 0},
+		{"hangs", agent.Sight{Asked: before(0), Since: before(4 * time.Second), Process: alive, Hangs: true}, false, true, 0},
+		{"refuses logins", agent.Sight{Asked: before(0), Since: before(4 * time.Second), Process: alive}, false, false, 0},
+		{"not seen from elsewhere", agent.Sight{Asked: before(0), Since: before(time.Hour)}, false, false, 0},
+	} {
+		c.sight.Written = before(time.Minute)
+		x := testifies(agent.Report{Time: now, Server: c.sight}, "db1", asked)
+		if x.Lives != c.lives || x.Gone != c.dead || !x.At.Equal(asked.Add(-c.at)) || !x.Wrote.Equal(asked.Add(-time.Minute)) || !x.Beside || x.Gone == (x.Words == "") && !x.Lives {
+			t.Errorf("%s: %+v", c.what, x)
+		}
+	}
+}

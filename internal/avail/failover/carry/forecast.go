@@ -388,5 +388,5 @@ func (f *Forecast) steps(t *topology.Topology) {
 	}
 	stepsOut(step, f.Choice.Out)
 	step(f.Choice.Winner, "events run there from here", f.events...)
-	f.Plan = append(f.Plan, verifying(f.Group, f.Choice.Winner))
+	f.Plan = append(f.Plan, verifying(f.Group, f.Choice.Winner)...)
 }

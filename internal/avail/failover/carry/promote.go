@@ -90,12 +90,9 @@ func (r *run) promote(ctx context.Context, n *node) error {
 // open lets a member take writes. One that was kept from them gets back all that it had before, but for how its commits wait for replicas, where that was set anew.
 func (r *run) open(ctx context.Context, n *node, waits bool) error {
 	if i := r.g.Find(n.name); i >= 0 && len(r.g.Members[i].Fenced) > 0 {
-		var was fence.State
-		if err := json.Unmarshal(r.g.Members[i].Fenced, &was); err != nil {
-			return fmt.Errorf("read how %s was before it was kept from writes: %w", n.name, err)
-		}
-		if waits {
-			was.SemiSync = ""
+		was, err := fencedState(&r.g.Members[i], waits)
+		if err != nil {
+			return err
 		}
 		if err := fence.Back(ctx, n.c, was); err != nil {
 			return fmt.Errorf("give %s back what it had before it was kept from writes: %w", n.name, err)
@@ -231,7 +228,7 @@ func (r *run) follow(ctx context.Context, n *node, address string) error {
 			return err
 		}
 	}
-	p, with, name := mysql.Pointing{Host: host, Port: port, Beat: heartbeat, Lasting: true}, true, ""
+	p, with, name := pointingTo(host, port), true, ""
 	if len(list) == 1 && list[0].GTID && list[0].User != "" {
 		name = list[0].Name
 		with = r.known(ctx, &list[0])

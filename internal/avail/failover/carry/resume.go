@@ -121,7 +121,7 @@ func (p *Resuming) conclude(g *group.Group, j *keep.Journal) {
 			}
 		}
 	}
-	p.Plan = append(p.Plan, verifying(g, j.New))
+	p.Plan = append(p.Plan, verifying(g, j.New)...)
 }
 
 // takeBack are the steps by which the old primary takes writes again.

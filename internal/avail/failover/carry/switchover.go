@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -110,11 +108,15 @@ func (c *Carrier) Plan(ctx context.Context, a Asked) (*Planned, error) {
 		return nil, err
 	}
 	p, err := c.plan(ctx, g, targets, access, a)
-	if err == nil && a.Drains {
+	if err != nil {
+		return nil, err
+	}
+	c.steps(ctx, p, targets, access)
+	if a.Drains {
 		c.drains(ctx, &p.Choice, p.topology, targets, p.Old)
 		p.Notes = append(p.Notes, handoverNotes(&p.Choice, p.topology, p.Old)...)
 	}
-	return p, err
+	return p, nil
 }
 
 func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]mysql.Target, access keep.Access, a Asked) (*Planned, error) {
@@ -161,7 +163,6 @@ func (c *Carrier) plan(ctx context.Context, g *group.Group, targets map[string]m
 	if len(list) > 0 {
 		return nil, refused("switchover of "+g.Name, list)
 	}
-	p.steps(t, &t.Nodes[n], catchUps*c.Limits.Drain)
 	return p, nil
 }
 
@@ -212,41 +213,6 @@ func (c *Carrier) ready(g *group.Group, t *topology.Topology, p *Planned, closed
 	return list
 }
 
-// steps are the plan in words, as it is printed.
-func (p *Planned) steps(t *topology.Topology, old *topology.Node, patience time.Duration) {
-	step := func(where, why string, what ...string) {
-		for _, w := range what {
-			p.Plan = append(p.Plan, change.Step{What: w, Where: "on " + where, Why: why})
-		}
-	}
-	winner := &t.Nodes[t.Find(p.Choice.Winner)]
-	s, os := mysql.Of(winner.Server), mysql.Of(old.Server)
-	if seconds := delayOf(t, winner.Name); seconds > 0 {
-		step(winner.Name, "it stays "+digits.Span(time.Duration(seconds)*time.Second)+" behind no more; writes go on", strings.Split(s.SetReplicaDelay(winner.Channels[0].Name, 0), "; ")...)
-		step(winner.Name, "until it has caught up, "+digits.Span(patience)+" at most; else it has its delay back, and nothing else is changed", "wait")
-	}
-	step(old.Name, "writes stand still from here", os.Shut())
-	step(winner.Name, "until it has applied all of "+old.Name, "wait")
-	step(winner.Name, "", s.StopAll()...)
-	waiting, words := planWaits(p.Group, t, KnownOf(p.Group, t, p.Old), winner.Name, failover.Outs(p.Choice.Out)...)
-	step(winner.Name, "before it takes writes", waiting...)
-	if words != "" {
-		p.Notes = append(p.Notes, words)
-	}
-	step(winner.Name, "writes go on from here", s.Open()...)
-	p.Plan = append(p.Plan, change.Step{What: "tell clients", Where: "that " + winner.Name + " is the primary"})
-	step(winner.Name, "events run there from here", p.events...)
-	m := p.Group.Members[p.Group.Find(p.Choice.Winner)]
-	for _, other := range p.Group.Members {
-		if other.Name == p.Choice.Winner || other.Status == group.Faulty || slices.Contains(failover.Outs(p.Choice.Out), other.Name) {
-			continue
-		}
-		step(other.Name, "", "replicate from "+m.Address)
-	}
-	stepsOut(step, p.Choice.Out)
-	p.Plan = append(p.Plan, verifying(p.Group, winner.Name))
-}
-
 // stepsOut are that members stay out.
 func stepsOut(step func(where, why string, what ...string), list []failover.Out) {
 	for _, o := range list {
@@ -254,13 +220,19 @@ func stepsOut(step func(where, why string, what ...string), list []failover.Out)
 	}
 }
 
-// verifying is the step that verifies a promotion.
-func verifying(g *group.Group, winner string) change.Step {
+// verifying are the steps that verify a promotion.
+func verifying(g *group.Group, winner string) (steps []change.Step) {
 	if g.Policy.Unwritten {
-		return change.Step{What: "see that the others receive", Where: "from " + winner, Why: "the group's policy is that nothing is written"}
+		return []change.Step{{What: "see that the others receive", Where: "from " + winner, Why: "the group's policy is that nothing is written"}}
 	}
-	return change.Step{What: mysql.PrimaryRow(g.Name, max(g.Epoch, g.Lease.Epoch)+1, winner), Where: "on " + winner, Why: "and see it arrive at the others; the table is made if it is not there"}
+	for _, what := range mysql.RowTable() {
+		steps = append(steps, change.Step{What: what, Where: "on " + winner, Why: notThere})
+	}
+	return append(steps, change.Step{What: mysql.PrimaryRow(g.Name, max(g.Epoch, g.Lease.Epoch)+1, winner), Where: "on " + winner, Why: "and see it arrive at the others"})
 }
+
+// notThere is said of steps that are only done once.
+const notThere = "if it is not there yet"
 
 // Switchover lets another member be the primary. When a step fails before that is so, the old one takes writes again.
 func (c *Carrier) Switchover(ctx context.Context, a Asked) (*failover.Journal, error) {
