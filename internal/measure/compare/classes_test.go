@@ -115,7 +115,8 @@ func TestReplayUnderNoise(t *testing.T) {
 			return bench.Run(ctx, bench.Options{Target: drive.ForMySQL(at), Workload: w, Threads: 1, Time: 400 * time.Millisecond, Seed: rand.Uint64(), Watch: environ.WatchOf(e)})
 		}
 	}
-	for _, loops := range [][2]int{{6, 0}, {0, 6}} {
+	// told are the verdicts that tell noise as a difference.
+	told := func(loops [2]int) (list []string) {
 		order, err := Order(OrderRandom, 6, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +133,17 @@ func TestReplayUnderNoise(t *testing.T) {
 		for _, v := range append(r.Verdicts, r.Classes...) {
 			t.Log(v.Words)
 			if v.Outcome == Faster || v.Outcome == Slower {
-				t.Errorf("noise is told as a difference: %s; want v.Outcome not Faster, v.Outcome not Slower", v.Words)
+				list = append(list, v.Words)
+			}
+		}
+		return list
+	}
+	for _, loops := range [][2]int{{6, 0}, {0, 6}} {
+		// A verdict is at p below 0.05: of comparisons in which nothing differs one in twenty may tell a difference by chance, as where six of six pairs fall to one side. What the noise
+		// makes is told again.
+		if list := told(loops); len(list) > 0 {
+			if again := told(loops); len(again) > 0 {
+				t.Errorf("noise is told as a difference, twice: %q, %q; want v.Outcome not Faster, v.Outcome not Slower", list, again)
 			}
 		}
 	}
