@@ -169,6 +169,7 @@ func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 			t.Fatal(err)
 		}
 		s := opened(t, way, &stop)
+		s.SetPatience(time.Minute) // the server recovers from the way before, which takes long on a machine that is busy
 		st, err := s.Prepare(Read, "SELECT pg_backend_pid()")
 		if err != nil {
 			t.Fatal(err)
